@@ -1,0 +1,113 @@
+"""The words of the suite: what a check is, what it finds, and who owns the fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+
+Facts = Mapping[str, Any]
+"""What a probe saw, as plain JSON data: strings, numbers, booleans, None, lists and maps."""
+
+
+class Status(str, Enum):
+    """The answer of a check. Only PASS counts for a check that a run requires."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    SKIP = "skip"
+    UNKNOWN = "unknown"
+
+
+class Owner(str, Enum):
+    """Who has to act on a fault: whoever builds the image, starts the container or runs the host."""
+
+    IMAGE = "image"
+    START = "container start"
+    HOST = "host"
+
+
+class Level(str, Enum):
+    """How much of a machine a check needs, in the order in which the checks are reported."""
+
+    IMAGE = "image"
+    CONTAINER = "container"
+    CPU = "cpu"
+    GPU = "gpu"
+    MULTI_GPU = "multi-gpu"
+    MULTI_NODE = "multi-node"
+
+
+class Isolation(str, Enum):
+    """Where a probe runs.
+
+    NONE: in the suite's own process (plain file reads only).
+    CHILD: in a child process without torch, with the check's timeout.
+    TORCH: in a child forked from one parent that has imported torch and never touched CUDA.
+    """
+
+    NONE = "none"
+    CHILD = "child"
+    TORCH = "torch"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What ``evaluate`` concludes from facts. ``remedy`` and ``owner`` are set on every failure."""
+
+    status: Status
+    observed: str
+    expected: str = ""
+    remedy: str = ""
+    owner: Optional[Owner] = None
+    data: Dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What this image says of itself (/etc/gpuyard/image.json), empty outside an image.
+
+    ``image`` is the parsed file. ``tables`` is ``verify/tables.json``: driver, GPU and line
+    tables generated from the catalogue.
+    """
+
+    image: Mapping[str, Any]
+    tables: Mapping[str, Any]
+
+
+Probe = Callable[[], Facts]
+Evaluate = Callable[[Facts, Claims], Verdict]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One link of the chain: data, a probe that does I/O, and an evaluation that is pure.
+
+    ``needs`` names the checks that must not have failed for this one to mean anything;
+    when one of them failed, this one is skipped as blocked by it.
+    """
+
+    id: str
+    group: str
+    level: Level
+    title: str
+    probe: Probe
+    evaluate: Evaluate
+    needs: Tuple[str, ...] = ()
+    isolation: Isolation = Isolation.NONE
+    timeout: float = 20.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict with its check, whether this run required it, and what it took (seconds)."""
+
+    check: str
+    group: str
+    level: Level
+    title: str
+    verdict: Verdict
+    required: bool
+    seconds: float
+    where: str = "inside"
+    error: str = ""
