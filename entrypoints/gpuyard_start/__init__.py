@@ -1,0 +1,1 @@
+"""What runs when a container starts. Standard library only; nothing here imports torch."""

@@ -1,0 +1,55 @@
+"""The supervisor's scan folder: one folder per service, whose programs are links into the image.
+
+Links, because a tmpfs that Docker mounts does not let files on it be executed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "services"
+SVSCAN = "/usr/bin/s6-svscan"
+SCAN = "services"
+# The container has to be gone within two seconds of being told to stop.
+KILL_AFTER_MS = "1500"
+
+
+def write_private(path: Path, text: str) -> None:
+    """A new file that only we can read, never open to others even for a moment."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as out:
+        out.write(text)
+
+
+def make_scan_folder(folder: Path, fatal: bool) -> Path:
+    """The empty scan folder. ``fatal``: a service that keeps failing ends the container."""
+    scan = folder / SCAN
+    control = scan / ".s6-svscan"
+    control.mkdir(mode=0o700, parents=True)
+    (control / "finish").symlink_to(PROGRAMS / "ended")
+    write_private(folder / "fatal", "yes" if fatal else "no")
+    return scan
+
+
+def add(scan: Path, name: str) -> Path:
+    """A service's folder; the caller puts the service's settings into it."""
+    folder = scan / name
+    folder.mkdir(mode=0o700)
+    (folder / "run").symlink_to(PROGRAMS / name / "run")
+    (folder / "finish").symlink_to(PROGRAMS / "finish")
+    write_private(folder / "timeout-kill", KILL_AFTER_MS + "\n")
+    # Waiting between two starts happens in ``finish``: it must not be cut short.
+    write_private(folder / "timeout-finish", "0\n")
+    return folder
+
+
+def add_jupyter(scan: Path, settings: dict[str, dict[str, object]]) -> None:
+    """JupyterLab with its settings beside it."""
+    write_private(add(scan, "jupyter") / "jupyter_server_config.json", json.dumps(settings, indent=1))
+
+
+def add_ssh(scan: Path, sshd_config: str) -> None:
+    """sshd with its settings beside it."""
+    write_private(add(scan, "ssh") / "sshd_config", sshd_config)
