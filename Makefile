@@ -1,8 +1,53 @@
 # The front door. Every target is one call of the CLI or of a tool; .venv makes itself on first use.
 .DEFAULT_GOAL := help
 LINE ?=
+IMAGE ?= workbench
 RUN_ARGS ?=
-PY := .venv/bin/python
+PYTEST_ARGS ?=
+GPUYARD := .venv/bin/python -m gpuyard
+TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
+SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify) images/base/profile
+
+.PHONY: help build verify test test-all lint run clean lock lock-host bench-build
+
+help: ## Show these targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+build: .venv/.host ## Build the image of a line (LINE=2.9, IMAGE=workbench or runtime)
+	$(GPUYARD) build $(LINE) --image $(IMAGE)
+
+verify: .venv/.host ## Build what is missing, start it, prove it, write reports/
+	$(GPUYARD) verify $(LINE) --image $(IMAGE)
+
+run: .venv/.host ## Start JupyterLab and SSH as a user would (RUN_ARGS='--gpus all --ssh-key FILE')
+	$(GPUYARD) run $(LINE) $(RUN_ARGS)
+
+test: .venv/.tests ## Test the project: units, then the default image
+	$(TEST) -m "not full"
+
+test-all: .venv/.tests ## Everything: other lines, comparisons at full size
+	$(TEST)
+
+lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/shellcheck $(SHELL_FILES)
+	.venv/bin/hadolint images/*/Dockerfile
+	docker compose --profile gpu --profile cpu config --quiet
+
+lock: .venv/.host ## Resolve the locks of a line anew (all lines without LINE)
+	$(GPUYARD) lock $(LINE)
+
+lock-host: .venv/.host ## Resolve gpuyard's own requirements anew
+	.venv/bin/uv pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate gpuyard/requirements.in -o gpuyard/requirements.txt
+	.venv/bin/uv pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate tests/requirements.in -o tests/requirements.txt
+
+bench-build: .venv/.tests ## Time builds: cold, warm, after an edit, and the plain Dockerfile way
+	.venv/bin/python -m tests.bench_build
+
+clean: .venv/.host ## Show and remove what gpuyard made (CLEAN_ARGS=--dry-run)
+	$(GPUYARD) clean $(CLEAN_ARGS)
 
 .venv/.host: docker/host-venv.sh gpuyard/requirements.txt
 	docker/host-venv.sh .venv gpuyard/requirements.txt $@

@@ -57,6 +57,7 @@ class Line(Row):
     nccl: Release
     arch_list: tuple[Arch, ...]
     pythons: tuple[Series, ...]
+    requirements: tuple[str, ...] = ()
 
     @property
     def variant(self) -> str:
@@ -176,7 +177,11 @@ class Catalogue(Row):
 
     def generations(self, line: Line) -> list[str]:
         """The GPU generations a line has machine code for, newest first."""
-        runnable = (gpu.generation for cc, gpu in self.gpu.items() if any(runs_on(a, cc) for a in line.arch_list))
+        runnable = [
+            gpu.generation
+            for capability, gpu in self.gpu.items()
+            if any(runs_on(arch, capability) for arch in line.arch_list)
+        ]
         return list(dict.fromkeys(runnable))
 
 

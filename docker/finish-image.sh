@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs in a build, as root: the last layer of every published image, so that a change in it
+# rebuilds nothing else. The four folders are mounted below /mnt/gpuyard by the Dockerfile.
+set -euo pipefail
+
+parts=/mnt/gpuyard
+target=/opt/gpuyard
+
+copy() {
+  # Modes as git knows them, whatever the umask of the checkout.
+  mkdir -p "$2"
+  cp -R --no-preserve=mode,ownership,timestamps "$parts/$1/." "$2/"
+  (cd "$parts/$1" && find . -type f -perm -u+x -print0) | (cd "$2" && xargs -0 -r chmod 0755)
+}
+
+copy verify "$target/verify"
+copy entrypoints "$target/entrypoints"
+copy claims /etc/gpuyard
+find "$target" -name __pycache__ -prune -exec rm -rf {} +
+# The start script and the suite are both read by the one Python there is.
+/usr/bin/python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash "$target"
+ln -s "$target/entrypoints/verify" /usr/local/bin/verify
+/opt/venv/bin/python - <<'PY'
+import pathlib, sysconfig
+pathlib.Path(sysconfig.get_path("purelib"), "gpuyard.pth").write_text("/opt/gpuyard\n")
+PY

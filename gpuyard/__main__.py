@@ -1,0 +1,5 @@
+"""`python -m gpuyard`."""
+
+from gpuyard.cli import main
+
+main()

@@ -1,0 +1,93 @@
+"""The BuildKit bake definition of a product, and the folders it reads, generated from the catalogue."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuyard import paths
+from gpuyard.catalogue import Origin
+from gpuyard.claims import Product, labels, write_claims
+
+COMPRESSION = "compression=zstd,compression-level=3"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a build takes from this machine: where the base comes from, uv, and the secrets."""
+
+    origin: Origin
+    rootfs: Path | None
+    uv: Path
+    secrets: dict[str, Path]
+    revision: str
+
+
+def stage(product: Product, folder: Path) -> None:
+    """Lays out, under ``folder``, exactly the files that the images of this product copy."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    write_claims(product, folder / "claims")
+    (folder / "locks").mkdir()
+    for layer in product.layers:
+        shutil.copyfile(product.locks.path(layer), folder / "locks" / f"{layer}.txt")
+    for room in ("verify", "entrypoints"):
+        shutil.copytree(paths.ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+
+
+def definition(product: Product, inputs: Inputs, folder: Path) -> dict[str, Any]:
+    """The bake file: one target per image of the chain, each building on the one below."""
+    targets = {"rootfs": _rootfs(inputs)} if inputs.rootfs else {}
+    for name in product.catalogue.chain(product.image):
+        targets[name] = _target(product, name, inputs, folder)
+    final = targets[product.image]
+    final["tags"] = [product.tag, product.full_tag]
+    final["labels"] = labels(product, inputs.revision, inputs.origin)
+    final["output"] = [f"type=image,{COMPRESSION}"]
+    return {"target": targets}
+
+
+def _target(product: Product, name: str, inputs: Inputs, folder: Path) -> dict[str, Any]:
+    image = product.catalogue.image[name]
+    operating_system = product.catalogue.os[product.os]
+    below = {image.parent: f"target:{image.parent}"} if image.parent else {"rootfs": _base(product, inputs)}
+    ours = {room: str(folder / room) for room in ("locks", "verify", "entrypoints", "claims")}
+    return {
+        "context": str(paths.IMAGES / image.folder),
+        "contexts": {**below, **ours, "docker": str(paths.DOCKER), "uv": str(inputs.uv.parent)},
+        "args": {
+            "SOURCE_DATE_EPOCH": str(int(operating_system.epoch.timestamp())),
+            "PYTHON": product.python,
+            "TORCH": product.row.torch,
+            "ARCH_LIST": product.arch_list,
+            "REQUIRE_CUDA": product.require_cuda,
+        },
+        "secret": [f"id={name},src={path}" for name, path in inputs.secrets.items()],
+        "platforms": [product.catalogue.platform],
+        # The bill of materials and provenance belong to publishing; here they would change the digest.
+        "attest": ["type=provenance,disabled=true"],
+    }
+
+
+def _base(product: Product, inputs: Inputs) -> str:
+    return "target:rootfs" if inputs.rootfs else f"docker-image://{product.catalogue.os[product.os].image}"
+
+
+def _rootfs(inputs: Inputs) -> dict[str, Any]:
+    assert inputs.rootfs is not None
+    return {
+        "context": str(inputs.rootfs.parent),
+        "dockerfile-inline": f"FROM scratch\nADD {inputs.rootfs.name} /\n",
+    }
+
+
+def write(product: Product, inputs: Inputs) -> Path:
+    """Stages the files and writes the bake definition; returns its path."""
+    folder = paths.BUILD / f"{product.line}-{product.image}"
+    stage(product, folder)
+    file = folder / "docker-bake.json"
+    file.write_text(json.dumps(definition(product, inputs, folder), indent=1) + "\n")
+    return file

@@ -1,0 +1,144 @@
+"""Building an image: check everything first, then hand BuildKit one definition."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from docker.errors import ImageNotFound
+
+from gpuyard import bake, base, engine, index, paths, tools
+from gpuyard.catalogue import Catalogue
+from gpuyard.claims import Product
+from gpuyard.errors import UsageError, UserError
+from gpuyard.process import log, run
+
+COLD_GB = 24
+"""Disk that a first build of one line needs, its caches included (measured: README, Figures)."""
+WARM_GB = 3
+"""Disk that a build needs when the image is there and only its upper layers change."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """An image that has been built: its moving tag, digest, content size in bytes and layers."""
+
+    tags: tuple[str, ...]
+    digest: str
+    size: int
+    layers: int
+    seconds: float
+
+
+def product(catalogue: Catalogue, line: str | None, image: str = "workbench", os: str | None = None) -> Product:
+    """The product that these words name. Raises UsageError for a word that the catalogue lacks."""
+    name = catalogue.find_line(line)
+    catalogue.find_image(image)
+    if image not in catalogue.published:
+        raise UsageError(f"{image} is an inner layer; build one of: {', '.join(catalogue.published)}")
+    system = os or catalogue.default_os
+    if system not in catalogue.os:
+        raise UsageError(f"unknown operating system {system!r}. Known: {', '.join(catalogue.os)}")
+    catalogue.check_python(name, system)
+    return Product(catalogue, name, image, system)
+
+
+def build(wanted: Product, choice: base.Choice = "auto", no_cache: bool = False) -> Built:
+    """Builds the image and gives it its tags.
+
+    Everything that can be known before is refused before: platform, stale lock, disk space. A build
+    that fails leaves the tags as they were. Raises UserError.
+    """
+    started = time.monotonic()
+    wanted.locks.refuse_stale()
+    engine.ensure()
+    refuse_platform(engine.client().info()["Architecture"])
+    refuse_full_disk(wanted)
+    system = wanted.catalogue.os[wanted.os]
+    origin = base.choose(wanted.os, system, choice)
+    log.warning("building %s on %s (base: %s)", wanted.tag, wanted.os, origin)
+    inputs = bake.Inputs(
+        origin=origin,
+        rootfs=base.rootfs(system) if origin == "bootstrap" else None,
+        uv=tools.uv_for_images(wanted.catalogue.uv),
+        secrets=secrets(),
+        revision=revision(),
+    )
+    _bake(bake.write(wanted, inputs), wanted.image, no_cache)
+    return describe(wanted, time.monotonic() - started)
+
+
+def ensure(wanted: Product) -> None:
+    """The image of this product is there and made from this checkout; a warm build takes seconds."""
+    build(wanted)
+
+
+def refuse_platform(architecture: str) -> None:
+    """Raises UserError unless the engine runs x86-64: other platforms are declared, not supported yet."""
+    if architecture not in ("x86_64", "amd64"):
+        raise UserError(f"this engine is {architecture}; images are built for linux/amd64 only, so far")
+
+
+def refuse_full_disk(wanted: Product) -> None:
+    """Raises UserError, saying how much is needed, if the engine's disk can't hold the build."""
+    try:
+        engine.client().images.get(wanted.full_tag)
+        needed = WARM_GB
+    except ImageNotFound:
+        needed = COLD_GB
+    folder = Path(engine.client().info()["DockerRootDir"])
+    if folder.exists():
+        require_space(folder, needed)
+
+
+def require_space(folder: Path, needed_gb: float) -> None:
+    """Raises UserError unless the disk of ``folder`` has ``needed_gb`` gigabytes free."""
+    free = shutil.disk_usage(folder).free / 1e9
+    if free < needed_gb:
+        raise UserError(
+            f"the disk of {folder} has {free:.1f} GB free and this build needs {needed_gb:.0f} GB. "
+            "Free some: gpuyard clean, docker system df"
+        )
+
+
+def secrets() -> dict[str, Path]:
+    """What a build may see and no layer may keep: trusted certificates and package indexes."""
+    found: dict[str, Path] = {}
+    if ca := index.ca_bundle():
+        found["ca"] = ca
+    if urls := index.indexes():
+        paths.BUILD.mkdir(exist_ok=True)
+        found["uv"] = paths.BUILD / "uv.toml"
+        found["uv"].touch(mode=0o600)
+        found["uv"].write_text(index.uv_configuration(urls))
+    return found
+
+
+def revision() -> str:
+    """The commit of this checkout, marked when it has changes; empty outside git."""
+    git = ["git", "-C", str(paths.ROOT)]
+    try:
+        commit = run([*git, "rev-parse", "HEAD"]).strip()
+        return commit + ("-dirty" if run([*git, "status", "--porcelain"]).strip() else "")
+    except UserError:
+        return ""
+
+
+def describe(wanted: Product, seconds: float) -> Built:
+    """What stands under the product's tag now."""
+    image = engine.client().images.get(wanted.tag)
+    tags = tuple(tag for tag in image.tags if tag in (wanted.tag, wanted.full_tag))
+    return Built(tags, str(image.id), int(image.attrs["Size"]), len(image.attrs["RootFS"]["Layers"]), seconds)
+
+
+def _bake(file: Path, target: str, no_cache: bool) -> None:
+    command = ["docker", "buildx", "bake", "--file", str(file), target, *(["--no-cache"] if no_cache else [])]
+    log.debug("$ %s", " ".join(command))
+    # Without this, buildx exports every inner layer as an image of its own, compressed by gzip.
+    env = {**os.environ, "BUILDX_NO_DEFAULT_LOAD": "1"}
+    if code := subprocess.run(command, check=False, stdin=subprocess.DEVNULL, env=env).returncode:
+        raise UserError(f"the build failed (docker buildx bake, exit {code}); its own words are above")

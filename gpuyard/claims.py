@@ -1,0 +1,172 @@
+"""What an image says of itself: `/etc/gpuyard`, its labels, and the tables its suite reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuyard import paths
+from gpuyard.catalogue import Catalogue, Layer, Line
+from gpuyard.lock import NVIDIA, LockSet
+
+LABEL = "io.gpuyard"
+
+
+@dataclass(frozen=True)
+class Product:
+    """One image of one line on one operating system."""
+
+    catalogue: Catalogue
+    line: str
+    image: str
+    os: str
+
+    @property
+    def row(self) -> Line:
+        return self.catalogue.line[self.line]
+
+    @property
+    def python(self) -> str:
+        return self.catalogue.os[self.os].python
+
+    @property
+    def locks(self) -> LockSet:
+        return LockSet(self.catalogue, self.line, self.python)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The locks this image is made of, from the bottom up."""
+        chain = (self.catalogue.image[name].lock for name in self.catalogue.chain(self.image))
+        return [lock for lock in chain if lock is not None]
+
+    @property
+    def tag(self) -> str:
+        return self.catalogue.tag(self.line, self.image)
+
+    @property
+    def full_version(self) -> str:
+        """Release, CUDA variant, Python and operating system, as the full tag spells them."""
+        return f"{self.row.torch}-{self.row.variant}-py{self.python}-{self.os.replace('-', '')}"
+
+    @property
+    def full_tag(self) -> str:
+        suffix = self.catalogue.image[self.image].suffix
+        return f"{self.catalogue.repository}:{self.full_version}{suffix}"
+
+    @property
+    def arch_list(self) -> str:
+        """The arch list as torch's build variables spell it: ``8.6;9.0+PTX``."""
+        numbers = [f"{int(arch[3:]) // 10}.{int(arch[3:]) % 10}" for arch in self.row.arch_list]
+        return ";".join(numbers) + "+PTX"
+
+    @property
+    def require_cuda(self) -> str:
+        """The driver gate: any driver of the CUDA family, which is all that machine code needs."""
+        return f"cuda>={self.row.cuda_major}.0"
+
+
+def image_json(product: Product) -> dict[str, Any]:
+    """The claims that lie in the image as /etc/gpuyard/image.json."""
+    row, image = product.row, product.catalogue.image[product.image]
+    return {
+        "schema": 1,
+        "image": product.image,
+        "line": product.line,
+        "os": product.os,
+        "versions": {
+            "python": product.python,
+            "torch": row.torch_version,
+            "torchvision": row.torchvision,
+            "torchaudio": row.torchaudio,
+            "cuda": row.cuda,
+            "cudnn": row.cudnn,
+            "nccl": row.nccl,
+        },
+        "arch_list": list(row.arch_list),
+        "driver": {
+            "floor": product.catalogue.driver_floor(row),
+            "full": product.catalogue.driver_full(row),
+        },
+        "packages": dict(sorted(product.locks.packages(product.layers).items())),
+        "lock": product.locks.digest(product.layers),
+        "services": list(image.services),
+        "required": list(image.required),
+    }
+
+
+def constraints(product: Product) -> str:
+    """What a user's install may not change: torch, its siblings, and NVIDIA's packages."""
+    held = {"torch", "torchvision", "torchaudio", "triton"}
+    packages = product.locks.packages(["cuda", "torch"])
+    lines = [f"{n}=={v}" for n, v in sorted(packages.items()) if n in held or NVIDIA.match(n)]
+    return "# Held by gpuyard: an install that needs another version is refused.\n" + "\n".join(lines) + "\n"
+
+
+def labels(product: Product, revision: str, origin: str) -> dict[str, str]:
+    """The OCI labels and ours. ``revision`` is the source commit, ``origin`` where the base came from."""
+    row, os, claims = product.row, product.catalogue.os[product.os], image_json(product)
+    base, digest = os.image.split("@")
+    ours = {
+        "line": product.line,
+        "image": product.image,
+        "os": product.os,
+        **{name: claims["versions"][name] for name in claims["versions"]},
+        "driver-floor": claims["driver"]["floor"],
+        "arch-list": " ".join(row.arch_list),
+        "lock": claims["lock"],
+        "base-origin": origin,
+    }
+    return {
+        "org.opencontainers.image.title": f"{product.catalogue.repository}:v{product.line}",
+        "org.opencontainers.image.description": product.catalogue.image[product.image].title,
+        "org.opencontainers.image.version": product.full_version,
+        "org.opencontainers.image.revision": revision,
+        "org.opencontainers.image.created": os.epoch.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "org.opencontainers.image.base.name": base,
+        **({"org.opencontainers.image.base.digest": digest} if origin == "registry" else {}),
+        **{f"{LABEL}.{name}": value for name, value in ours.items()},
+    }
+
+
+def tables(catalogue: Catalogue) -> dict[str, Any]:
+    """The driver, line and GPU tables that the suite carries as verify/tables.json."""
+    return {
+        "generated_by": "gpuyard list --write-tables, from images/catalogue.toml",
+        "lines": {
+            name: {
+                "tag": catalogue.tag(name, "workbench"),
+                "torch": line.torch_version,
+                "cuda": line.cuda,
+                "driver_floor": catalogue.driver_floor(line),
+                "driver_full": catalogue.driver_full(line),
+                "arch_list": list(line.arch_list),
+            }
+            for name, line in catalogue.line.items()
+        },
+        "cuda_drivers": [{"cuda": c, "driver": d} for c, d in catalogue.drivers.bundled.items()],
+        "family_floors": [{"major": int(m), "driver": d} for m, d in catalogue.drivers.family.items()],
+        "gpus": [
+            {"cc": cc, "generation": gpu.generation, "names": list(gpu.names)} for cc, gpu in catalogue.gpu.items()
+        ],
+    }
+
+
+def tables_text(catalogue: Catalogue) -> str:
+    """verify/tables.json as it is committed."""
+    return json.dumps(tables(catalogue), indent=1) + "\n"
+
+
+def write_claims(product: Product, folder: Path) -> None:
+    """Writes what becomes /etc/gpuyard: image.json, constraints.txt and the locks."""
+    (folder / "locks").mkdir(parents=True, exist_ok=True)
+    (folder / "image.json").write_text(json.dumps(image_json(product), indent=1) + "\n")
+    (folder / "constraints.txt").write_text(constraints(product))
+    for layer in product.layers:
+        (folder / "locks" / f"{layer}.txt").write_text(product.locks.path(layer).read_text())
+
+
+def write_tables(catalogue: Catalogue, path: Path = paths.TABLES) -> None:
+    """Writes verify/tables.json anew."""
+    path.write_text(tables_text(catalogue))

@@ -1,0 +1,44 @@
+"""The command line: one typer application, one line per user's mistake, documented exit codes.
+
+Exit codes: 0 done; 1 refused or failed; 2 words it does not know; ``verify`` also 3: a required
+check could not run. `--` separates gpuyard's own words from a command for the container.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+
+from gpuyard.commands import build, clean, engine, list_, lock, report, run, verify
+from gpuyard.errors import UserError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+app.command("build")(build.build)
+app.command("verify")(verify.verify)
+app.command("run")(run.run)
+app.command("list")(list_.list_)
+app.command("lock")(lock.lock)
+app.command("report")(report.report)
+app.command("clean")(clean.clean)
+app.add_typer(engine.app, name="engine")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The program: parses, runs, and turns a UserError into one line and its exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    ours, command = _split(words)
+    logging.basicConfig(level=logging.WARNING, format="gpuyard: %(message)s")
+    try:
+        app(args=ours, obj=command, prog_name="gpuyard")
+    except UserError as error:
+        print(f"gpuyard: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    if "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]

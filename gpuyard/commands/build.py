@@ -1,0 +1,44 @@
+"""`gpuyard build`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gpuyard import bake as baking
+from gpuyard import build as building
+from gpuyard import catalogue
+from gpuyard.base import Choice
+
+
+def build(
+    line: Annotated[
+        str | None, typer.Argument(help="A line of the catalogue, such as 2.9; the default one if left out.")
+    ] = None,
+    image: Annotated[str, typer.Option("--target", "--image", help="workbench or runtime.")] = "workbench",
+    os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
+    base: Annotated[Choice, typer.Option(help="Where the operating system comes from.")] = "auto",
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Build every layer anew.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be built, and build nothing.")] = False,
+) -> None:
+    """Build an image from its locks and give it its tags."""
+    wanted = building.product(catalogue.load(), line, image, os)
+    wanted.locks.refuse_stale()
+    if dry_run:
+        chain = " -> ".join(wanted.catalogue.chain(wanted.image))
+        print(f"{wanted.tag}, {wanted.full_tag}: {chain} on {wanted.os}, {baking.COMPRESSION}")
+        return
+    show(building.build(wanted, base, no_cache))
+
+
+def show(built: building.Built) -> None:
+    """Prints what a build ended with."""
+    table = Table.grid(padding=(0, 2))
+    table.add_row("tags", ", ".join(built.tags))
+    table.add_row("digest", built.digest)
+    table.add_row("size", f"{built.size / 1e9:.2f} GB compressed, {built.layers} layers")
+    table.add_row("time", f"{built.seconds:.0f} s")
+    Console(soft_wrap=True).print(table)

@@ -1,0 +1,159 @@
+"""The Docker engine: used as it is when one answers; installed and started by us only when none does."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docker.errors import DockerException
+
+import docker
+from gpuyard import paths
+from gpuyard.errors import UserError
+from gpuyard.process import log, run
+
+INSTALLER = paths.DOCKER / "install-engine.sh"
+LOG = Path("/var/log/gpuyard-dockerd.log")
+PID = Path("/run/gpuyard-dockerd.pid")
+FORBID = "GPUYARD_ENGINE"
+"""Set to ``never``, this environment variable forbids installing or starting an engine."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What decides whether we may install an engine here."""
+
+    root: bool
+    system: str
+    forbidden: bool
+
+    @classmethod
+    def this(cls) -> Host:
+        try:
+            system = platform.freedesktop_os_release()["ID"]
+        except OSError:
+            system = platform.system().lower()
+        return cls(os.geteuid() == 0, system, os.environ.get(FORBID, "").lower() == "never")
+
+
+def client() -> docker.DockerClient:
+    """A client of the engine that answers. Raises UserError if none does."""
+    try:
+        engine = docker.from_env(timeout=600)
+        engine.ping()
+    except DockerException as error:
+        raise UserError(f"no Docker engine answers ({_first_line(error)}). Run: gpuyard engine start") from error
+    return engine
+
+
+def answers() -> bool:
+    """Whether an engine answers on the configured socket."""
+    try:
+        client().close()
+    except UserError:
+        return False
+    return True
+
+
+def ensure() -> None:
+    """An engine answers and buildx is there, or UserError says exactly what to do.
+
+    A running engine is never reconfigured. Without one, and only as root on Debian or Ubuntu and
+    unless ``GPUYARD_ENGINE=never``, one is installed and started.
+    """
+    if not answers():
+        start()
+    run(["docker", "buildx", "version"], hint="Install the buildx plugin of your Docker engine (docker-buildx).")
+
+
+def start() -> None:
+    """Installs an engine if there is none, starts it detached, waits until it answers."""
+    if answers():
+        return
+    refuse_to_install(Host.this())
+    if shutil.which("dockerd") is None:
+        log.warning("no Docker engine on this machine: installing one (docker/install-engine.sh)")
+        run(["bash", str(INSTALLER)], hint="The engine could not be installed.")
+    _launch()
+
+
+def refuse_to_install(host: Host) -> None:
+    """Raises UserError, with the commands for this system, where we may not install an engine."""
+    if host.forbidden:
+        raise UserError(f"no Docker engine answers, and {FORBID}=never forbids starting one: start yours and run again")
+    if host.system not in ("debian", "ubuntu"):
+        raise UserError(
+            f"no Docker engine answers, and gpuyard installs one on Debian and Ubuntu only (this is {host.system}). "
+            "Install Docker with buildx and compose (docs.docker.com/engine/install), start it, and run again"
+        )
+    if not host.root:
+        raise UserError(
+            f"no Docker engine answers, and installing one needs root. Run:  sudo bash {INSTALLER} && "
+            "sudo systemctl start docker && sudo usermod -aG docker $USER && newgrp docker"
+        )
+
+
+def stop() -> bool:
+    """Stops the engine that we started; leaves any other alone. Returns whether there was one."""
+    if not PID.exists():
+        return False
+    pid = int(PID.read_text())
+    try:
+        os.kill(pid, signal.SIGTERM)
+        _wait(lambda: not Path(f"/proc/{pid}").exists(), 30)
+    except ProcessLookupError:
+        pass
+    PID.unlink(missing_ok=True)
+    return True
+
+
+def status() -> dict[str, Any]:
+    """What answers: version, store, root, CDI, and whether we started it. Empty if nothing does."""
+    if not answers():
+        return {}
+    info = client().info()
+    return {
+        "version": info["ServerVersion"],
+        "architecture": info["Architecture"],
+        "image store": info["Driver"],
+        "data": info["DockerRootDir"],
+        "CDI folders": ", ".join(info.get("CDISpecDirs") or []) or "off",
+        "started by": "gpuyard" if PID.exists() else "the system",
+    }
+
+
+def _launch() -> None:
+    with LOG.open("w") as output:
+        daemon = subprocess.Popen(
+            ["dockerd", "--pidfile", str(PID)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    if _wait(lambda: answers() or daemon.poll() is not None, 60) and answers():
+        return
+    if daemon.poll() is None:
+        daemon.terminate()
+    tail = "\n".join(LOG.read_text().splitlines()[-10:])
+    raise UserError(f"the Docker engine did not come up; the end of {LOG}:\n{tail}")
+
+
+def _wait(condition: Any, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:160]

@@ -1,0 +1,139 @@
+"""Locks: hash-locked requirement files, one per line, Python and layer, stamped with their inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from uv import find_uv_bin
+
+from gpuyard import paths
+from gpuyard.catalogue import Catalogue, Layer, Line
+from gpuyard.errors import UserError
+from gpuyard.index import uv_environment
+from gpuyard.process import run
+
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+NVIDIA = re.compile(r"^(nvidia|cuda)-")
+"""Packages that come from NVIDIA and change with a CUDA release, not with a torch release."""
+
+
+@dataclass(frozen=True)
+class LockSet:
+    """The locks of one line on one Python, one file per layer."""
+
+    catalogue: Catalogue
+    line: str
+    python: str
+    folder: Path = paths.LOCKS
+
+    def path(self, layer: Layer) -> Path:
+        return self.folder / f"{self.line}-py{self.python}-{layer}.txt"
+
+    @property
+    def stamp(self) -> str:
+        """A checksum of everything a lock is resolved from; any change makes the locks stale."""
+        inputs = {
+            "python": self.python,
+            "platform": self.catalogue.platform,
+            "torch": torch_requirements(self.catalogue, self.row),
+            "workbench": self.catalogue.image["workbench"].requirements,
+        }
+        return "sha256:" + hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def row(self) -> Line:
+        return self.catalogue.line[self.line]
+
+    def refuse_stale(self) -> None:
+        """Raises UserError unless every lock is there and was resolved from today's inputs."""
+        for layer in LAYERS:
+            path = self.path(layer)
+            found = _stamp_of(path)
+            if found != self.stamp:
+                state = "is missing" if not path.exists() else f"is stale (made from {found or 'unknown inputs'})"
+                raise UserError(
+                    f"{path.name} {state}; the catalogue now asks for {self.stamp}. Run: gpuyard lock {self.line}"
+                )
+
+    def packages(self, layers: Iterable[Layer]) -> dict[str, str]:
+        """Every locked package of these layers, normalised name to version."""
+        found: dict[str, str] = {}
+        for layer in layers:
+            found.update((name, version) for name, version, _ in _entries(self.path(layer).read_text()))
+        return found
+
+    def digest(self, layers: Iterable[Layer]) -> str:
+        """One checksum over the locks of these layers."""
+        content = b"".join(self.path(layer).read_bytes() for layer in layers)
+        return "sha256:" + hashlib.sha256(content).hexdigest()
+
+    def write(self) -> None:
+        """Resolves the line anew and writes its locks. Raises UserError with uv's words if it can't."""
+        torch = torch_requirements(self.catalogue, self.row)
+        workbench = [*torch, *self.catalogue.image["workbench"].requirements]
+        below = _compile(torch, (), self.python)
+        above = _compile(workbench, [f"{name}=={version}" for name, version, _ in _entries(below)], self.python)
+        parts: dict[Layer, list[str]] = {layer: [] for layer in LAYERS}
+        known = set()
+        for name, _, block in _entries(below):
+            known.add(name)
+            parts["cuda" if NVIDIA.match(name) else "torch"].append(block)
+        parts["workbench"] = [block for name, _, block in _entries(above) if name not in known]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for layer, blocks in parts.items():
+            self._write_layer(layer, blocks)
+
+    def _write_layer(self, layer: Layer, blocks: list[str]) -> None:
+        header = (
+            f"# Made by: gpuyard lock {self.line}. Do not edit; change images/catalogue.toml and run it again.\n"
+            f"# inputs: {self.stamp}\n"
+        )
+        self.path(layer).write_text(header + "".join(blocks))
+
+
+def torch_requirements(catalogue: Catalogue, line: Line) -> list[str]:
+    """What the torch layer and everything below it is resolved from."""
+    return [
+        f"torch=={line.torch}",
+        f"torchvision=={line.torchvision}",
+        f"torchaudio=={line.torchaudio}",
+        *line.requirements,
+        *catalogue.image["torch"].requirements,
+    ]
+
+
+def _compile(requirements: Iterable[str], constraints: Iterable[str], python: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        asked, bound, out = (Path(folder, name) for name in ("in.txt", "constraints.txt", "out.txt"))
+        asked.write_text("\n".join(requirements))
+        bound.write_text("\n".join(constraints))
+        options = "--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet"
+        target = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
+        files = [str(asked), "--constraint", str(bound), "--output-file", str(out)]
+        command = [find_uv_bin(), "pip", "compile", *options.split(), *target, "--only-binary", ":all:", *files]
+        run(command, env=uv_environment())
+        return out.read_text()
+
+
+def _entries(text: str) -> Iterator[tuple[str, str, str]]:
+    """Name, version and whole text of each requirement of a hash-locked file."""
+    for block in re.findall(r"^[A-Za-z0-9].*(?:\n[ \t]+.*)*\n", text, flags=re.MULTILINE):
+        requirement = Requirement(block.split("\\")[0].strip())
+        version = str(requirement.specifier).removeprefix("==")
+        yield canonicalize_name(requirement.name), version, block
+
+
+def _stamp_of(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    match = re.search(r"^# inputs: (\S+)$", path.read_text(), flags=re.MULTILINE)
+    return match.group(1) if match else None
