@@ -1,0 +1,123 @@
+"""Training checks: the reference runs learn, with mixed precision, and repeat themselves."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Dict, List, Mapping, Tuple
+
+from verify.checks.common import failed, passed
+from verify.checks.compute_common import attempt, attempt_on_gpu, unmeasured
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+
+SEED = 7
+EXPECTED = "the loss falls below its bound, gradients stay finite, autocast is used, one seed gives one trace"
+
+
+def probe_cpu(recipe: str) -> Facts:
+    """Train twice on the CPU under bf16 autocast."""
+    return attempt(lambda: {"runs": [_run_twice(recipe, "cpu", "bf16")]})
+
+
+def probe_gpu(recipe: str) -> Facts:
+    """Train twice on the first GPU: in fp16 with scaled losses, and in bf16 where the GPU has it."""
+    return attempt_on_gpu(lambda: {"runs": [_run_twice(recipe, "cuda:0", name) for name in _precisions()]})
+
+
+def _precisions() -> Tuple[str, ...]:
+    import torch
+
+    return ("fp16", "bf16") if torch.cuda.is_bf16_supported(including_emulation=False) else ("fp16",)
+
+
+def _run_twice(recipe: str, device: str, precision: str) -> Dict[str, Any]:
+    from verify.reference import recipes
+    from verify.reference.train import train
+
+    first = train(getattr(recipes, recipe), device, precision, SEED)
+    second = train(getattr(recipes, recipe), device, precision, SEED)
+    return {"asked": precision, "repeatable": first.same_course(second), "trace": first.as_json()}
+
+
+def evaluate(owner: Owner, facts: Facts, _claims: Claims) -> Verdict:
+    """Pass only if every run learned as it should; ``owner`` has to act on a run that did not."""
+    remedy = "run it again alone: verify --only train; if it stays, the machine computes wrong values"
+    verdict = unmeasured(facts, EXPECTED, remedy, owner)
+    if verdict:
+        return verdict
+    runs: List[Mapping[str, Any]] = facts["runs"]
+    training = [run["trace"] for run in runs]
+    faults = [f"{run['asked']}: {fault}" for run in runs for fault in faults_of(run)]
+    if faults or not runs:
+        return failed("; ".join(faults) or "no run", EXPECTED, remedy, owner, training=training)
+    return passed("; ".join(map(_summary, training)), EXPECTED, training=training)
+
+
+def faults_of(run: Mapping[str, Any]) -> List[str]:
+    """Everything that is wrong with one run, in words."""
+    trace = run["trace"]
+    first, last, bound = _loss_at_start(trace), _loss_at_end(trace), trace["bound"]
+    checks = (
+        (trace["grads_finite"], "a gradient was not finite"),
+        (trace["precision"] == run["asked"], f"autocast was not used: scores came in {trace['precision']}"),
+        (first > bound, f"the first loss {first:.3f} already met the bound {bound:g}, so it proves nothing"),
+        (last < bound, f"the loss ended at {last:.3f}, not below {bound:g}"),
+        (run["repeatable"], "a second run with the same seed took another course"),
+    )
+    return [fault for holds, fault in checks if not holds]
+
+
+def _loss_at_start(trace: Mapping[str, Any]) -> float:
+    return _number(trace["loss"][0]) if trace["loss"] else math.nan
+
+
+def _loss_at_end(trace: Mapping[str, Any]) -> float:
+    from verify.reference.trace import mean_of_last
+
+    return mean_of_last(tuple(_number(loss) for loss in trace["loss"]))
+
+
+def _number(loss: Any) -> float:
+    return math.nan if loss is None else float(loss)
+
+
+def _summary(trace: Mapping[str, Any]) -> str:
+    return (
+        f"{trace['precision']}: loss {_loss_at_start(trace):.3f} → {_loss_at_end(trace):.3f} in "
+        f"{trace['steps']} steps (bound {trace['bound']:g}), {trace['seconds']:.1f} s, "
+        f"{trace['samples_per_second']:.0f} samples/s, held-out accuracy {trace['accuracy']:.0%}, "
+        "twice the same"
+    )
+
+
+def _on_cpu(name: str, model: str, recipe: str) -> Check:
+    return Check(
+        id=f"train-{name}",
+        group="train",
+        level=Level.CPU,
+        title=f"{model} learns on the CPU",
+        probe=partial(probe_cpu, recipe),
+        evaluate=partial(evaluate, Owner.IMAGE),
+        isolation=Isolation.TORCH,
+        timeout=90.0,
+    )
+
+
+def _on_gpu(name: str, model: str, recipe: str) -> Check:
+    return Check(
+        id=f"train-{name}-gpu",
+        group="gpu",
+        level=Level.GPU,
+        title=f"{model} learns on the GPU",
+        probe=partial(probe_gpu, recipe),
+        evaluate=partial(evaluate, Owner.HOST),
+        isolation=Isolation.TORCH,
+        timeout=120.0,
+    )
+
+
+TRAININGS: Tuple[Tuple[str, str, str], ...] = (
+    ("rnn", "SimpleRNN news-title classifier", "RNN_TITLES"),
+    ("transformer", "SimpleTransformerBlock", "TRANSFORMER_REVERSAL"),
+)
+CHECKS: List[Check] = [place(*training) for place in (_on_cpu, _on_gpu) for training in TRAININGS]

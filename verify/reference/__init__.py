@@ -1,0 +1,1 @@
+"""Reference training: small data, models and loops whose outcome is known, in one definition each."""

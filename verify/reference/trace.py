@@ -1,0 +1,54 @@
+"""What a training run leaves behind: plain numbers, no torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Dict, Tuple
+
+FINAL_STEPS = 8
+"""How many steps at the end the final loss is the mean of, so that no single batch decides."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The course of one training run.
+
+    ``precision`` is what the model's scores were seen in under autocast, not what was asked for.
+    ``accuracy`` is measured on samples that were not trained on.
+    """
+
+    name: str
+    device: str
+    precision: str
+    loss: Tuple[float, ...]
+    bound: float
+    steps: int
+    seconds: float
+    samples_per_second: float
+    seed: int
+    grads_finite: bool
+    accuracy: float
+
+    def final_loss(self) -> float:
+        return mean_of_last(self.loss)
+
+    def same_course(self, other: Trace) -> bool:
+        """Whether both runs computed bit for bit the same; only the clock may differ."""
+        return replace(self, seconds=0.0, samples_per_second=0.0) == replace(
+            other, seconds=0.0, samples_per_second=0.0
+        )
+
+    def as_json(self) -> Dict[str, Any]:
+        """Plain data for a report, with losses that are no numbers as None."""
+        data = asdict(self)
+        data["loss"] = [loss if math.isfinite(loss) else None for loss in self.loss]
+        data["seconds"] = round(self.seconds, 3)
+        data["samples_per_second"] = round(self.samples_per_second, 1)
+        return data
+
+
+def mean_of_last(losses: Tuple[float, ...]) -> float:
+    """The mean of the final steps; not a number when there was no step."""
+    last = losses[-FINAL_STEPS:]
+    return sum(last) / len(last) if last else math.nan

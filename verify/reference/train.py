@@ -1,0 +1,149 @@
+"""The one training loop of the project: mixed precision, gradient clipping, seeded throughout."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any, Iterator, List
+
+import torch
+from torch.nn import functional
+from torch.utils.data import DataLoader
+
+from verify.reference.data import Batch
+from verify.reference.recipes import Recipe
+from verify.reference.trace import Trace
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+MAX_GRADIENT_NORM = 1.0
+
+
+def train(recipe: Recipe, device: str = "cpu", precision: str = "bf16", seed: int = 7) -> Trace:
+    """Train from scratch and return the trace; the same seed on one device gives the same trace.
+
+    ``device`` is used as given: without it the run ends in torch's own error, never on the CPU.
+    """
+    with _repeatable(device, seed):
+        model, samples, held_out = recipe.task(seed)
+        run = _start(recipe, model.to(device), device, DTYPES[precision])
+        started = time.perf_counter()
+        _fit(run, _loader(recipe, samples, seed))
+        seconds = time.perf_counter() - started
+        return _trace(run, seed, seconds, len(samples) * recipe.epochs, _accuracy(run, held_out))
+
+
+@dataclass
+class _Run:
+    """A training under way: the model and what has been seen so far."""
+
+    recipe: Recipe
+    model: Any
+    device: str
+    dtype: torch.dtype
+    optimizer: Any
+    scaler: Any
+    losses: List[float] = field(default_factory=list)
+    scores_dtype: torch.dtype = torch.float32
+    grads_finite: bool = True
+
+
+@contextlib.contextmanager
+def _repeatable(device: str, seed: int) -> Iterator[None]:
+    """Seed torch and rule out kernels that differ from run to run; puts the settings back."""
+    # cuBLAS and cuDNN's recurrences repeat themselves only with a fixed workspace.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    # One thread: sums then do not depend on the machine's core count, and tensors this
+    # small are faster without a thread pool.
+    if device == "cpu":
+        torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(deterministic)
+
+
+def _loader(recipe: Recipe, samples: Any, seed: int) -> Any:
+    """Batches made by two worker processes, in an order that the seed decides."""
+    return DataLoader(
+        samples,
+        batch_size=recipe.batch_size,
+        shuffle=True,
+        collate_fn=recipe.collate,
+        num_workers=2,
+        persistent_workers=True,
+        generator=torch.Generator().manual_seed(seed),
+        timeout=60,
+    )
+
+
+def _start(recipe: Recipe, model: Any, device: str, dtype: torch.dtype) -> _Run:
+    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+    # fp16 alone needs scaled losses; the start is low enough not to overflow in runs this short.
+    scaler = torch.amp.GradScaler(_device_type(device), init_scale=2.0**10, enabled=dtype is torch.float16)
+    return _Run(recipe, model, device, dtype, optimizer, scaler)
+
+
+def _device_type(device: str) -> str:
+    return device.split(":")[0]
+
+
+def _fit(run: _Run, loader: Any) -> None:
+    run.model.train()
+    for _ in range(run.recipe.epochs):
+        for batch in loader:
+            _step(run, batch.to(run.device))
+
+
+def _step(run: _Run, batch: Batch) -> None:
+    run.optimizer.zero_grad(set_to_none=True)
+    loss = _loss(run, batch)
+    run.scaler.scale(loss).backward()
+    run.scaler.unscale_(run.optimizer)
+    norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), MAX_GRADIENT_NORM)
+    # A norm over all gradients is finite only if every one of them is.
+    run.grads_finite = run.grads_finite and bool(torch.isfinite(norm))
+    run.scaler.step(run.optimizer)
+    run.scaler.update()
+    run.losses.append(loss.item())
+
+
+def _scores(run: _Run, batch: Batch) -> Any:
+    with torch.autocast(_device_type(run.device), dtype=run.dtype, enabled=run.dtype is not torch.float32):
+        scores = run.model(*batch.inputs)
+    run.scores_dtype = scores.dtype
+    return scores.float()
+
+
+def _loss(run: _Run, batch: Batch) -> Any:
+    return functional.cross_entropy(_scores(run, batch).flatten(0, -2), batch.targets.flatten())
+
+
+def _accuracy(run: _Run, held_out: Any) -> float:
+    batch = run.recipe.collate([held_out[index] for index in range(len(held_out))]).to(run.device)
+    run.model.eval()
+    with torch.no_grad():
+        guesses = _scores(run, batch).argmax(-1)
+    return float((guesses == batch.targets).float().mean())
+
+
+def _trace(run: _Run, seed: int, seconds: float, samples: int, accuracy: float) -> Trace:
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    return Trace(
+        name=run.recipe.name,
+        device=run.device,
+        precision=names.get(run.scores_dtype, str(run.scores_dtype)),
+        loss=tuple(run.losses),
+        bound=run.recipe.bound,
+        steps=len(run.losses),
+        seconds=seconds,
+        samples_per_second=samples / seconds,
+        seed=seed,
+        grads_finite=run.grads_finite,
+        accuracy=round(accuracy, 4),
+    )
