@@ -80,9 +80,7 @@ def claims(path: Path = IMAGE_JSON) -> dict[str, object]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise Refusal(
-            f"{path} can't be used ({error}): the image is damaged, pull or build it again"
-        ) from None
+        raise Refusal(f"{path} can't be used ({error}): the image is damaged, pull or build it again") from None
     return found if isinstance(found, dict) else {}
 
 
@@ -104,9 +102,7 @@ def wanted_services(env: dict[str, str], offered: tuple[str, ...]) -> tuple[str,
         if name not in SERVICES:
             raise Refusal(f"GPUYARD_SERVICES names '{name}': expected {', '.join(SERVICES)} or none")
         if name not in offered:
-            raise Refusal(
-                f"GPUYARD_SERVICES asks for {name}, which this image does not ship: use the workbench image"
-            )
+            raise Refusal(f"GPUYARD_SERVICES asks for {name}, which this image does not ship: use the workbench image")
     return tuple(name for name in SERVICES if name in named)
 
 
@@ -115,9 +111,7 @@ def _token_from_file(path: Path) -> str:
         token = path.read_text("utf-8").strip()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise Refusal(
-            f"JUPYTER_TOKEN_FILE={path} can't be read ({reason}): expected a file with the token"
-        ) from None
+        raise Refusal(f"JUPYTER_TOKEN_FILE={path} can't be read ({reason}): expected a file with the token") from None
     if not token:
         raise Refusal(f"JUPYTER_TOKEN_FILE={path} is empty: expected a file with the token")
     return token
@@ -147,9 +141,7 @@ def read_jupyter(env: dict[str, str]) -> Jupyter:
     if token is None:
         return Jupyter(number, os.urandom(TOKEN_BYTES).hex(), True)
     if not (token.isascii() and token.isprintable()) or " " in token:
-        raise Refusal(
-            "the Jupyter token holds blanks or unusual characters: expected plain ASCII without blanks"
-        )
+        raise Refusal("the Jupyter token holds blanks or unusual characters: expected plain ASCII without blanks")
     return Jupyter(number, token, False)
 
 
@@ -161,9 +153,7 @@ def read_ssh(env: dict[str, str], home: Path, asked: bool) -> Ssh | None:
     if folder and not folder.startswith("/"):
         raise Refusal(f"GPUYARD_HOST_KEYS is '{folder}': expected the full path of a folder")
     if not found and asked:
-        raise Refusal(
-            'GPUYARD_SERVICES asks for ssh but no key was given: add -e SSH_PUBLIC_KEY="$(cat FILE.pub)"'
-        )
+        raise Refusal('GPUYARD_SERVICES asks for ssh but no key was given: add -e SSH_PUBLIC_KEY="$(cat FILE.pub)"')
     if not found:
         return None
     return Ssh(number, found, Path(folder) if folder else HOST_KEY_FOLDER, bool(folder))
@@ -186,7 +176,5 @@ def read(argv: tuple[str, ...], env: dict[str, str], image: dict[str, object], h
     jupyter = read_jupyter(env) if JUPYTER in chosen else None
     ssh = read_ssh(env, home, asked=named is not None) if SSH in chosen else None
     if jupyter and ssh and jupyter.port in (ssh.port, 22):
-        raise Refusal(
-            f"Jupyter and SSH both want port {jupyter.port}: change JUPYTER_PORT or GPUYARD_SSH_PORT"
-        )
+        raise Refusal(f"Jupyter and SSH both want port {jupyter.port}: change JUPYTER_PORT or GPUYARD_SSH_PORT")
     return Config(argv, jupyter, ssh, offered)

@@ -37,18 +37,19 @@ class Log:
         self.style = chosen
         self.source = source
 
-    def write(self, level: str, message: str) -> None:
+    def write(self, level: str, message: str, always: bool = False) -> None:
         """One line at the given level."""
-        line = render(self.style, level, self.source, message, time.time())
+        chosen = "text" if always and self.style == "quiet" else self.style
+        line = render(chosen, level, self.source, message, time.time())
         try:
             os.write(2, line.encode("utf-8", "backslashreplace"))
         except OSError:
             # A closed or full standard error must not keep a training run from starting.
             return
 
-    def info(self, message: str) -> None:
-        """Something the user may want to know."""
-        self.write("INFO", message)
+    def info(self, message: str, always: bool = False) -> None:
+        """Something the user may want to know; ``always`` is for what nobody can do without."""
+        self.write("INFO", message, always)
 
     def warning(self, message: str) -> None:
         """Something that could not be done; the start goes on."""

@@ -34,9 +34,7 @@ def resolve(command: str, path: str) -> str:
     for file in files:
         if stat.S_ISREG(file.stat().st_mode) and os.access(file, os.X_OK):
             return command if "/" in command else str(file)
-    raise Refusal(
-        f"command '{command}' can't be executed: {files[0]} is not an executable file", NOT_EXECUTABLE
-    )
+    raise Refusal(f"command '{command}' can't be executed: {files[0]} is not an executable file", NOT_EXECUTABLE)
 
 
 def bind_fault(number: int) -> OSError | None:
@@ -56,9 +54,7 @@ def check_port(number: int, service: str, variable: str) -> None:
     if (fault := bind_fault(number)) is None:
         return
     reason = "is taken" if fault.errno == errno.EADDRINUSE else f"can't be had ({fault.strerror})"
-    raise Refusal(
-        f"port {number} for {service} {reason}: free it, or choose another with -e {variable}=PORT", 1
-    )
+    raise Refusal(f"port {number} for {service} {reason}: free it, or choose another with -e {variable}=PORT", 1)
 
 
 def ssh_ports(wanted: int, log: Log) -> tuple[int, ...]:
@@ -97,7 +93,7 @@ def session_line(env: dict[str, str], log: Log) -> str:
 
 def set_up_ssh(settings: config.Ssh, user: runtime.User, scan: Path, env: dict[str, str], log: Log) -> None:
     """Everything sshd needs, in private files outside of any mount."""
-    private = scan.parent / "ssh"
+    private = scan.parent / services.PRIVATE
     private.mkdir(mode=0o700)
     authorized = private / "authorized_keys"
     services.write_private(authorized, "".join(f"{key.line}\n" for key in settings.keys))
@@ -117,7 +113,7 @@ def set_up_services(wanted: config.Config, user: runtime.User, env: dict[str, st
     ports: dict[str, int] = {}
     if wanted.jupyter:
         services.add_jupyter(scan, jupyter.settings(wanted.jupyter, user.uid == 0, log.style))
-        log.info(jupyter.notice(wanted.jupyter))
+        log.info(jupyter.notice(wanted.jupyter), always=wanted.jupyter.token_is_random)
         ports[config.JUPYTER] = wanted.jupyter.port
     if wanted.ssh:
         set_up_ssh(wanted.ssh, user, scan, env, log)
@@ -161,9 +157,7 @@ def choose_command(wanted: config.Config) -> tuple[str, ...]:
         sys.stdout.write(usage(wanted))
         sys.exit(0)
     if wanted.command and wanted.command[0].startswith("-"):
-        raise Refusal(
-            f"'{wanted.command[0]}' is no command: options of docker run stand before the image's name"
-        )
+        raise Refusal(f"'{wanted.command[0]}' is no command: options of docker run stand before the image's name")
     if wanted.command or wanted.services:
         return wanted.command
     if sys.stdin is not None and sys.stdin.isatty():

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
+
+from .errors import Refusal
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "services"
 SVSCAN = "/usr/bin/s6-svscan"
 SCAN = "services"
+PRIVATE = "ssh"
+# Everything a start puts into its folder.
+OURS = (SCAN, PRIVATE, "state.json", "fatal", "verdict")
 # The container has to be gone within two seconds of being told to stop.
 KILL_AFTER_MS = "1500"
 
@@ -23,8 +29,31 @@ def write_private(path: Path, text: str) -> None:
         out.write(text)
 
 
+def running(folder: Path) -> bool:
+    """Whether a supervisor works in this start's folder: only then does its pipe have a reader."""
+    try:
+        os.close(os.open(folder / SCAN / ".s6-svscan" / "control", os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+def remove(folder: Path) -> None:
+    """Takes away what a start put there, secrets among it; a home that lies beside it stays."""
+    for name in OURS:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def make_scan_folder(folder: Path, fatal: bool) -> Path:
     """The empty scan folder. ``fatal``: a service that keeps failing ends the container."""
+    if running(folder):
+        raise Refusal("the services of this container are running already: stop it, or start another container", 1)
+    # A container that was killed and is started again finds what the first start left.
+    remove(folder)
     scan = folder / SCAN
     control = scan / ".s6-svscan"
     control.mkdir(mode=0o700, parents=True)
@@ -52,4 +81,7 @@ def add_jupyter(scan: Path, settings: dict[str, dict[str, object]]) -> None:
 
 def add_ssh(scan: Path, sshd_config: str) -> None:
     """sshd with its settings beside it."""
-    write_private(add(scan, "ssh") / "sshd_config", sshd_config)
+    folder = add(scan, "ssh")
+    write_private(folder / "sshd_config", sshd_config)
+    (folder / "log").mkdir(mode=0o700)
+    (folder / "log" / "run").symlink_to(PROGRAMS / "ssh" / "log" / "run")

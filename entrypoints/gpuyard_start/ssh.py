@@ -18,9 +18,7 @@ KEYGEN = "/usr/bin/ssh-keygen"
 NEW_KEY = "ssh_host_ed25519_key"
 
 # Modern algorithms only. curve25519 stays for clients without post-quantum key exchange.
-_KEX = (
-    "sntrup761x25519-sha512,sntrup761x25519-sha512@openssh.com,curve25519-sha256,curve25519-sha256@libssh.org"
-)
+_KEX = "sntrup761x25519-sha512,sntrup761x25519-sha512@openssh.com,curve25519-sha256,curve25519-sha256@libssh.org"
 _SETTINGS = """\
 AuthenticationMethods publickey
 PasswordAuthentication no
@@ -31,6 +29,7 @@ UsePAM no
 UseDNS no
 PidFile none
 PrintMotd no
+PrintLastLog no
 X11Forwarding no
 AcceptEnv LANG LC_* COLORTERM
 Subsystem sftp internal-sftp
@@ -94,9 +93,7 @@ def public_blob(text: str) -> bytes:
 
 
 def _run_keygen(*arguments: str) -> str:
-    told = subprocess.run(
-        [KEYGEN, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-    )
+    told = subprocess.run([KEYGEN, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if told.returncode != 0:
         reason = (told.stderr or told.stdout).strip().splitlines()
         raise Refusal(f"ssh-keygen failed: {reason[-1] if reason else told.returncode}", 1)

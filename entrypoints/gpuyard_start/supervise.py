@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import services
 from .log import Log
 
 WINDOW = 120.0
@@ -115,6 +114,5 @@ def ended() -> int:
         code = int((scan.parent / "verdict").read_text("utf-8"))
     except (OSError, ValueError):
         code = 0
-    os.chdir("/")
-    shutil.rmtree(scan.parent, ignore_errors=True)
+    services.remove(scan.parent)
     return code
