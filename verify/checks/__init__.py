@@ -1,0 +1,1 @@
+"""The checks, one module per link of the chain; each exports its list as CHECKS."""

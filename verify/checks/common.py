@@ -1,0 +1,41 @@
+"""Short ways to say a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verify.model import Claims, Owner, Status, Verdict
+
+NOT_AN_IMAGE = "not inside a gpuyard image (no /etc/gpuyard/image.json), so there is no claim to compare"
+
+
+def passed(observed: str, expected: str = "", **data: Any) -> Verdict:
+    """The link holds; ``observed`` still says what was measured."""
+    return Verdict(Status.PASS, observed, expected, data=data)
+
+
+def failed(observed: str, expected: str, remedy: str, owner: Owner, **data: Any) -> Verdict:
+    """The link is broken, and who has to do what about it."""
+    return Verdict(Status.FAIL, observed, expected, remedy, owner, data)
+
+
+def skipped(reason: str, remedy: str = "") -> Verdict:
+    """The check does not apply here."""
+    return Verdict(Status.SKIP, reason, remedy=remedy)
+
+
+def unknown(reason: str, remedy: str = "", **data: Any) -> Verdict:
+    """The check could not find out."""
+    return Verdict(Status.UNKNOWN, reason, remedy=remedy, data=data)
+
+
+def inside(claims: Claims) -> bool:
+    """Whether there are claims to compare with."""
+    return bool(claims.image)
+
+
+def listed(items: Any, most: int = 5) -> str:
+    """The first few of a list in words, and how many more there are."""
+    texts = [str(item) for item in items]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more

@@ -1,0 +1,247 @@
+"""The driver: device nodes, libcuda, NVML, cuInit, and the CUDA level against the image's need."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, Dict, List
+
+from verify import system, versions
+from verify.checks.common import failed, inside, listed, passed, unknown
+from verify.checks.torch_files import built_for_cuda
+from verify.claims import claimed_version
+from verify.codes import cuda_meaning, nvml_meaning
+from verify.gpu_signs import ADD_GPU, DRIVER, NVML, any_sign, gpu_nodes, gpu_signs, no_gpu
+from verify.libraries import ask_driver, ask_nvml, load
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Status, Verdict
+
+GRANT = (
+    "start with --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility "
+    "(docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...)"
+)
+OTHER_KINDS = ("dxg", "nvhost-gpu", "nvmap")
+
+
+def probe_nodes() -> Facts:
+    """Open each device node as the driver's libraries would."""
+    facts = gpu_signs()
+    return {**facts, "opened": {node: _open(node) for node in facts["nodes"] if os.path.exists(node)}}
+
+
+def _open(node: str) -> str:
+    if os.path.isdir(node):
+        return "folder"
+    try:
+        os.close(os.open(node, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        return errno.errorcode.get(error.errno or 0, str(error.errno))
+    return "ok"
+
+
+def evaluate_nodes(facts: Facts, _claims: Claims) -> Verdict:
+    """GPU, control and memory nodes must be here and open, or every call of the driver fails."""
+    if not any_sign(facts):
+        return no_gpu(facts)
+    opened: Dict[str, str] = facts["opened"]
+    names = {os.path.basename(node) for node in opened}
+    if names & set(OTHER_KINDS):
+        return passed(f"device nodes: {listed(opened)}", "a GPU's device node")
+    if not gpu_nodes(list(opened)):
+        seen = f"{listed(facts['libraries'])} is here" if facts["libraries"] else listed(opened)
+        text = f"no /dev/nvidia0 in this container, although {seen}"
+        return failed(text, "one /dev/nvidiaN per GPU", ADD_GPU, Owner.START)
+    closed = {node: code for node, code in opened.items() if code not in ("ok", "folder") and _vital(node)}
+    if closed:
+        return _closed(closed)
+    absent = [node for node in ("nvidiactl", "nvidia-uvm") if node not in names]
+    if absent:
+        remedy = "on the host: nvidia-modprobe -u -c 0 (loads nvidia-uvm), then recreate the container"
+        return failed(f"missing: /dev/{', /dev/'.join(absent)}", "control and memory nodes", remedy, Owner.HOST)
+    return passed(f"{len(gpu_nodes(list(opened)))} GPU nodes open", nodes=opened)
+
+
+def _vital(node: str) -> bool:
+    return bool(gpu_nodes([node])) or os.path.basename(node) in ("nvidiactl", "nvidia-uvm")
+
+
+def _closed(closed: Dict[str, str]) -> Verdict:
+    codes = set(closed.values())
+    text = "cannot open " + listed(f"{node} ({code})" for node, code in closed.items())
+    if "EPERM" in codes:
+        text += ": the device rules of this container do not allow it (a systemd reload takes them away)"
+        remedy = "recreate the container; for good: CDI, or native.cgroupdriver=cgroupfs in the engine"
+        return failed(text, "open() works", remedy, Owner.HOST)
+    if "EACCES" in codes:
+        remedy = "docker run --group-add video, or on SELinux hosts: setsebool -P container_use_devices on"
+        return failed(text + ": no permission", "open() works", remedy, Owner.HOST)
+    return failed(text, "open() works", "check dmesg for NVRM and Xid on the host; restart it", Owner.HOST)
+
+
+def probe_visible() -> Facts:
+    """Read the two variables that hide GPUs."""
+    return {**gpu_signs(), "cuda_visible": os.environ.get("CUDA_VISIBLE_DEVICES")}
+
+
+def evaluate_visible(facts: Facts, _claims: Claims) -> Verdict:
+    """An empty, void or out-of-range list hides GPUs that are there."""
+    if not any_sign(facts):
+        return no_gpu(facts)
+    asked, nodes = facts.get("cuda_visible"), gpu_nodes(facts["nodes"])
+    unset = "unset CUDA_VISIBLE_DEVICES, or name GPUs that nvidia-smi -L lists"
+    expected = "variables that leave a GPU visible"
+    if asked is not None and asked.strip() in ("", "-1", "NoDevFiles", "void", "none"):
+        return failed(f"CUDA_VISIBLE_DEVICES={asked!r} hides every GPU", expected, unset, Owner.START)
+    wrong = [n for n in _numbers(asked or "") if nodes and n >= len(nodes)]
+    if wrong:
+        text = f"CUDA_VISIBLE_DEVICES={asked!r} names GPU {listed(wrong)}, but there are {len(nodes)} (from 0)"
+        return failed(text, expected, unset, Owner.START)
+    given = facts.get("visible")
+    # Under CDI the toolkit itself sets void and injects the nodes, so void is wrong only without nodes.
+    if given in ("", "void", "none") and not facts["nodes"]:
+        remedy = "start with --gpus all, or -e NVIDIA_VISIBLE_DEVICES=all under the NVIDIA runtime"
+        return failed(f"NVIDIA_VISIBLE_DEVICES={given!r} asks for no GPU", expected, remedy, Owner.START)
+    return passed(f"NVIDIA_VISIBLE_DEVICES={given}, CUDA_VISIBLE_DEVICES={asked}", expected)
+
+
+def _numbers(text: str) -> List[int]:
+    return [int(part) for part in text.split(",") if part.strip().isdigit()]
+
+
+def probe_libcuda() -> Facts:
+    """Load the driver's library as torch would, and NVML beside it."""
+    _, cuda = load(DRIVER)
+    _, nvml = load(NVML)
+    points = set(system.mounts(system.read(Path("/proc/self/mountinfo"))))
+    mount = system.mounted_at(os.path.realpath(cuda["mapped"]), points) if cuda["mapped"] else ""
+    return {**gpu_signs(), **cuda, "nvml_loaded": nvml["loaded"], "mount": mount}
+
+
+def evaluate_libcuda(facts: Facts, claims: Claims) -> Verdict:
+    """libcuda.so.1 must come from the host's driver: not missing, not a stub, not the image's own."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    expected = "libcuda.so.1 of the host's driver"
+    if not facts["loaded"]:
+        return _no_libcuda(facts, expected)
+    mapped = str(facts["mapped"])
+    if "/stubs/" in mapped:
+        remedy = "take the stubs folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d; start with --gpus all"
+        return failed(f"{mapped} is the link-time stub", expected, remedy, Owner.START)
+    if inside(claims) and not facts["mount"]:
+        remedy = "remove it from the image (the container toolkit mounts the host's); rebuild"
+        return failed(f"{mapped} is a file of the image", expected, remedy, Owner.IMAGE)
+    return passed(f"{mapped} is mapped", expected, mapped=mapped)
+
+
+def _no_libcuda(facts: Facts, expected: str) -> Verdict:
+    error = str(facts["load_error"])
+    if facts["nvml_loaded"]:
+        text = "NVML is here, libcuda.so.1 is not: the capability 'compute' was not granted"
+        return failed(text, expected, GRANT, Owner.START)
+    if DRIVER in facts["libraries"]:
+        return failed(f"libcuda.so.1 is here but cannot be loaded: {error}", expected, GRANT, Owner.HOST)
+    return failed(f"device nodes are here, but no libcuda.so.1 ({error})", expected, GRANT, Owner.START)
+
+
+def probe_driver() -> Facts:
+    """Ask the driver itself; torch is not involved."""
+    return {**gpu_signs(), **ask_driver(), "torch_cuda": built_for_cuda()}
+
+
+def evaluate_init(facts: Facts, _claims: Claims) -> Verdict:
+    """cuInit is the driver's own word; torch's is_available() hides its code."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    if not facts["loaded"]:
+        return blocked_by_libcuda()
+    code = facts["code"]
+    if code == 0:
+        return passed("cuInit: 0", "0 (success)")
+    meaning = cuda_meaning(code)
+    text = f"cuInit answers {code}: {meaning.text}"
+    if facts.get("mapped"):
+        text += f" ({facts['mapped']})"
+    return failed(text, "0 (success)", meaning.remedy, meaning.owner, code=code)
+
+
+def blocked_by_libcuda() -> Verdict:
+    """Without the library there is nobody to ask."""
+    return Verdict(Status.SKIP, "blocked by libcuda", remedy="repair libcuda first", data={"blocked_by": "libcuda"})
+
+
+def evaluate_level(facts: Facts, claims: Claims) -> Verdict:
+    """Docker's CDI path no longer enforces NVIDIA_REQUIRE_CUDA, so the suite compares it itself."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    if not facts["loaded"]:
+        return blocked_by_libcuda()
+    if facts["level_code"] or not facts["level"]:
+        return unknown(f"cuDriverGetVersion answers {facts['level_code']}")
+    level = versions.cuda_level(facts["level"])
+    need = claimed_version(claims, "cuda") or str(facts.get("torch_cuda") or "")
+    driver = f"the driver {facts['host_driver']}".strip() if facts.get("host_driver") else "the driver"
+    text = f"{driver} supports CUDA up to {level}"
+    if not need:
+        return unknown(f"{text}; neither the image nor torch says which CUDA is needed")
+    text += f"; torch here was built for CUDA {need}"
+    expected = f"CUDA {need}, or {versions.major(need)}.x by minor-version compatibility"
+    if versions.at_least(level, need):
+        return passed(text, expected, level=level)
+    if versions.major(level) == versions.major(need):
+        note = "it runs by minor-version compatibility, but nothing that compiles PTX does"
+        return passed(f"{text}: {note}", expected, level=level)
+    return failed(text, expected, _upgrade(claims, need, level), Owner.HOST, level=level)
+
+
+def _upgrade(claims: Claims, need: str, level: str) -> str:
+    """Which driver is enough, and which published lines the present one can run."""
+    floors = claims.tables.get("family_floors") or []
+    floor = next((str(row["driver"]) for row in floors if row["major"] == versions.major(need)), "")
+    floor = floor or str((claims.image.get("driver") or {}).get("floor") or "")
+    remedy = f"upgrade the host's driver to {floor} or newer" if floor else "upgrade the host's driver"
+    lines: Dict[str, Dict[str, Any]] = claims.tables.get("lines") or {}
+    fitting = [str(row["tag"]) for row in lines.values() if versions.major(str(row["cuda"])) <= versions.major(level)]
+    if fitting:
+        remedy += f", or use an image for older drivers: {listed(fitting)}"
+    return remedy
+
+
+def probe_nvml() -> Facts:
+    """Ask NVML, the library behind nvidia-smi."""
+    return {**gpu_signs(), **ask_nvml()}
+
+
+def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
+    """NVML and the kernel module must be one version; after an upgrade they often are not."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    expected = "nvmlInit: 0, and the kernel module's version"
+    if not facts["loaded"]:
+        text = "libnvidia-ml.so.1 is missing: the capability 'utility' was not granted"
+        return failed(text, expected, GRANT, Owner.START)
+    if facts["code"] != 0:
+        meaning = nvml_meaning(facts["code"])
+        text = f"nvmlInit answers {facts['code']}: {meaning.text}"
+        return failed(text, expected, meaning.remedy, meaning.owner, code=facts["code"])
+    library, module = str(facts.get("driver") or ""), str(facts.get("host_driver") or "")
+    if library and module and not versions.same(library, module):
+        text = f"NVML is of driver {library}, the kernel module of {module}"
+        stale = versions.at_least(module, library)
+        remedy = "recreate this container" if stale else "restart the host (its driver was upgraded)"
+        return failed(text, expected, remedy, Owner.START if stale else Owner.HOST)
+    return passed(f"driver {library or 'unknown'}, {facts.get('count', '?')} GPUs", expected, driver=library)
+
+
+def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
+    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, isolation=Isolation.CHILD)
+
+
+CHECKS: List[Check] = [
+    _check("device-nodes", "The GPU's device nodes are here and open", probe_nodes, evaluate_nodes),
+    _check("visible-devices", "No variable hides the GPUs", probe_visible, evaluate_visible),
+    _check("libcuda", "The driver's library is the host's", probe_libcuda, evaluate_libcuda),
+    _check("nvml", "NVML answers and fits the kernel module", probe_nvml, evaluate_nvml),
+    _check("cuda-init", "The CUDA driver initialises", probe_driver, evaluate_init),
+    _check("cuda-level", "The driver is new enough for this CUDA", probe_driver, evaluate_level),
+]

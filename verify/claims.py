@@ -1,0 +1,44 @@
+"""Reads what the image says of itself and the tables generated from the catalogue."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from verify.model import Claims
+
+IMAGE_JSON = Path("/etc/gpuyard/image.json")
+TABLES_JSON = Path(__file__).with_name("tables.json")
+
+
+class BadClaims(Exception):
+    """A claims file exists but cannot be used; the text is one line for the user."""
+
+
+def load_claims(image: Optional[Path] = None, tables: Path = TABLES_JSON) -> Claims:
+    """Claims of this image; both parts are empty where their file does not exist.
+
+    GPUYARD_IMAGE_JSON names another file, so that a test or a derived image can say what it claims.
+    """
+    path = image or Path(os.environ.get("GPUYARD_IMAGE_JSON") or IMAGE_JSON)
+    return Claims(image=_object(path), tables=_object(tables))
+
+
+def _object(path: Path) -> Dict[str, Any]:
+    try:
+        parsed = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise BadClaims(f"{path}: expected a JSON object, found: {error}. Rebuild the image.") from error
+    if not isinstance(parsed, dict):
+        raise BadClaims(f"{path}: expected a JSON object, found {type(parsed).__name__}. Rebuild the image.")
+    return parsed
+
+
+def claimed_version(claims: Claims, name: str) -> str:
+    """The version the image claims for ``name`` (torch, cuda, nccl, ...), empty when it claims none."""
+    versions = claims.image.get("versions") or {}
+    return str(versions.get(name) or "")

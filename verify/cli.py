@@ -1,0 +1,153 @@
+"""The command line of the suite; see ``verify --help``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from datetime import datetime, timezone
+from types import FrameType
+from typing import List, NoReturn, Optional, Sequence
+
+from verify import registry
+from verify.claims import BadClaims, load_claims
+from verify.explain import explain, list_checks
+from verify.gpu_signs import count_gpus
+from verify.model import Claims, Finding, Level, Status, Verdict
+from verify.output import UnwritableReport, open_output
+from verify.profiles import PROFILES, Plan, UnknownProfile, find_profile, plan_only, plan_profile
+from verify.results import build
+from verify.run import run_checks
+from verify.verdict import NOT_RUN, PASSED, USAGE, exit_code, verdict_text
+
+EPILOG = """exit codes:
+  0  every required check passed
+  1  a required check failed
+  2  wrong usage; nothing was run
+  3  a required check could not run (skipped, unknown or absent)
+
+also:
+  verify explain ID    what the check asserts, why, and what repairs it
+
+profiles:
+""" + "\n".join(f"  {profile.name:10} {profile.purpose}" for profile in PROFILES)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"verify: {message}\n")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the suite or one of its side commands; returns the exit code."""
+    try:
+        if arguments[:1] == ["explain"]:
+            return _explain(arguments[1:])
+        options = parser().parse_args(arguments)
+        if options.list:
+            return _list(options)
+        return _run(options, arguments)
+    except (registry.UnknownName, UnknownProfile, UnwritableReport) as error:
+        print(f"verify: {error}", file=sys.stderr)
+        return USAGE
+    except BadClaims as error:
+        print(f"verify: {error}", file=sys.stderr)
+        return NOT_RUN
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return PASSED
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of ``verify``."""
+    parser = _Parser(
+        prog="verify",
+        description="Finds the first broken link between the host's driver and a training step that learns.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--profile", metavar="NAME", help="which checks to run and which must pass (default: default)")
+    add("--only", metavar="IDS", action="append", help="run and require these checks or groups, comma-separated")
+    add("--require", metavar="IDS", action="append", help="these must pass as well, comma-separated")
+    add("--level", choices=[level.value for level in Level], help="leave out what needs more than this")
+    add("--list", action="store_true", help="print the checks and run nothing")
+    add("--json", metavar="PATH", help="write the report as JSON; - is stdout, with nothing else on it")
+    add("--junit", metavar="PATH", help="write the report as JUnit XML")
+    add("--html", metavar="PATH", help="write the report as one HTML page")
+    add("--quiet", action="store_true", help="print the verdict only")
+    add("--no-color", action="store_true", help="no colours (also by NO_COLOR or when stdout is no terminal)")
+    return parser
+
+
+def _names(values: Optional[List[str]]) -> List[str]:
+    return [name.strip() for value in values or [] for name in value.split(",") if name.strip()]
+
+
+def _explain(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("verify: expected one check: verify explain ID (verify --list shows them)", file=sys.stderr)
+        return USAGE
+    print(explain(registry.CHECKS, arguments[0]))
+    return PASSED
+
+
+def _list(options: argparse.Namespace) -> int:
+    plan = _plan(options, load_claims())
+    print(list_checks(plan.checks, plan.required))
+    return PASSED
+
+
+def _plan(options: argparse.Namespace, claims: Claims) -> Plan:
+    """The plan for the options; names that do not exist raise before anything runs."""
+    only, require = _names(options.only), _names(options.require)
+    profile = find_profile(options.profile or "default")
+    checks = registry.CHECKS
+    if only:
+        return plan_only(checks, only, require)
+    if options.level:
+        named = set(registry.with_needs(checks, registry.resolve(checks, require)))
+        named |= set(registry.at_most(checks, Level(options.level)))
+        checks = [check for check in checks if check.id in named]
+    return plan_profile(profile, checks, claims, require, count_gpus())
+
+
+def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    claims = load_claims()
+    plan = _plan(options, claims)
+    output = open_output(options)
+    signal.signal(signal.SIGTERM, _interrupt)
+    started, clock = datetime.now(timezone.utc), time.monotonic()
+    findings = run_checks(plan.checks, set(plan.required), claims, output.tell)
+    findings += [_absent(name) for name in plan.absent]
+    code, words = exit_code(findings), verdict_text(findings)
+    report = build(
+        findings,
+        started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        time.monotonic() - clock,
+        ["verify", *arguments],
+        claims,
+        plan.profile,
+        {*plan.required, *plan.absent},
+        code,
+        words,
+    )
+    output.write(report)
+    return code
+
+
+def _absent(name: str) -> Finding:
+    """A finding for a name that the image requires and this suite does not have."""
+    verdict = Verdict(
+        Status.UNKNOWN,
+        f"the image requires {name!r}, but this suite has no such check or group",
+        "every required check exists",
+        "rebuild the image: its image.json and its suite are of different versions",
+    )
+    return Finding(name, "absent", Level.IMAGE, "Required check is absent", verdict, True, 0.0)
+
+
+def _interrupt(_number: int, _frame: Optional[FrameType]) -> None:
+    raise KeyboardInterrupt

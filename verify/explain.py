@@ -1,0 +1,43 @@
+"""The texts of ``verify --list`` and ``verify explain ID``."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Collection, List
+
+from verify.explanations import WHY
+from verify.model import Check
+from verify.registry import UnknownName, all_needs, unknown_text
+
+
+def list_checks(checks: List[Check], required: Collection[str]) -> str:
+    """A table of the checks; those that this run requires are marked."""
+    rows = [("check", "group", "level", "required", "title")]
+    rows += [(c.id, c.group, c.level.value, "must" if c.id in required else "-", c.title) for c in checks]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = ["  ".join([*(row[n].ljust(widths[n]) for n in range(4)), row[4]]) for row in rows]
+    return "\n".join([*lines, "", f"{len(checks)} checks; {len(set(required))} must pass in this run"])
+
+
+def explain(checks: List[Check], check_id: str) -> str:
+    """What the check asserts, why it exists, how it looks, and what repairs it."""
+    check = next((c for c in checks if c.id == check_id), None)
+    if check is None:
+        raise UnknownName(unknown_text("check", check_id, (c.id for c in checks)))
+    why, remedies = WHY.get(check.id, ("", ()))
+    lines = [f"{check.id}: {check.title}", f"group {check.group}, level {check.level.value}", ""]
+    lines += _part("What", _first(check.probe.__doc__))
+    lines += _part("Why", why)
+    lines += _part("Needs", ", ".join(all_needs(check)) or "nothing")
+    lines += ["Remedies:", *(f"  - {remedy}" for remedy in remedies), "", f"Run it: verify --only {check.id}"]
+    return "\n".join(lines)
+
+
+def _first(text: object) -> str:
+    """The first paragraph of a docstring; a partial's own docstring says nothing about the check."""
+    plain = str(text or "").strip().split("\n\n")[0]
+    return "" if plain.startswith("partial(") else " ".join(plain.split())
+
+
+def _part(name: str, text: str) -> List[str]:
+    return textwrap.wrap(f"{name}: {text}", 88, subsequent_indent="  ") if text else []

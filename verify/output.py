@@ -1,0 +1,110 @@
+"""Where a run's results go: the terminal and up to three report files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, Tuple
+
+from verify.model import Check
+
+try:
+    from verify.report import html, junit, table
+except ImportError:  # until B lands
+
+    class table:  # type: ignore
+        @staticmethod
+        def render(report, color, width):  # type: ignore
+            rows = [
+                f"{f['status']:8}{'*' if f['required'] else ' '} {f['check']:22} {f['observed']}"
+                for f in report["findings"]
+            ]
+            return "\n".join([*rows, "", report["result"]["verdict"]])
+
+    html = junit = table  # type: ignore
+
+Render = Callable[[Dict[str, Any]], str]
+STDOUT = "-"
+
+
+class UnwritableReport(Exception):
+    """A report path that cannot be written; said before any check runs."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The files to write and how to talk meanwhile."""
+
+    files: Tuple[Tuple[str, Render], ...]
+    quiet: bool
+    color: bool
+
+    def tell(self, number: int, total: int, check: Check) -> None:
+        """Show on a terminal's stderr which check runs now."""
+        if not self.quiet and sys.stderr.isatty():
+            width = shutil.get_terminal_size().columns
+            line = f"[{number}/{total}] {check.id}: {check.title}"[: width - 1]
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+    def write(self, report: Dict[str, Any]) -> None:
+        """Write the files, then the table (or, when quiet or stdout is taken, only the verdict)."""
+        if not self.quiet and sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        taken = any(path == STDOUT for path, _ in self.files)
+        for path, render in self.files:
+            _write(path, render(report))
+        verdict = report["result"]["verdict"]
+        if taken:
+            print(verdict, file=sys.stderr)
+        elif self.quiet:
+            print(verdict)
+        else:
+            print(table.render(report, self.color, shutil.get_terminal_size((100, 40)).columns))
+
+
+def open_output(options: argparse.Namespace) -> Output:
+    """The output for the options, after trying that each report can be written."""
+    renders = [(options.json, to_json), (options.junit, junit.render), (options.html, html.render)]
+    files = tuple((path, render) for path, render in renders if path)
+    for path, _ in files:
+        if path != STDOUT:
+            _try(Path(path))
+    if [path for path, _ in files].count(STDOUT) > 1:
+        raise UnwritableReport("only one report can go to stdout (-)")
+    color = not (options.no_color or os.environ.get("NO_COLOR")) and sys.stdout.isatty()
+    return Output(files, options.quiet, color)
+
+
+def to_json(report: Dict[str, Any]) -> str:
+    """The report as indented JSON."""
+    return json.dumps(report, indent=2) + "\n"
+
+
+def _try(path: Path) -> None:
+    """Prove that the file can be written without leaving anything behind."""
+    try:
+        if path.exists():
+            with path.open("ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UnwritableReport(
+            f"cannot write the report {path}: {reason}; nothing was run. Name a writable path."
+        ) from error
+
+
+def _write(path: str, text: str) -> None:
+    if path == STDOUT:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        Path(path).write_text(text)

@@ -1,0 +1,107 @@
+"""Profiles: which checks a run selects, and which of them must pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import FrozenSet, Iterable, List, Set, Tuple
+
+from verify.model import Check, Claims, Level
+from verify.registry import resolve, unknown_text, with_needs
+
+ADVISORY_GROUPS = frozenset({"shm", "limits", "environment"})
+"""They depend on how somebody started the container, not on the image: red in the table, but the
+default profile does not require them, so that a plain ``docker run IMAGE verify`` judges the image."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named choice: levels and names selected; advisory groups required or not."""
+
+    name: str
+    purpose: str
+    levels: Tuple[Level, ...]
+    groups: Tuple[str, ...] = ()
+    advisory_required: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run does: the checks in order, the required ids, and required names no check has."""
+
+    profile: str
+    checks: List[Check]
+    required: FrozenSet[str]
+    absent: Tuple[str, ...] = ()
+
+
+_ONE_MACHINE = (Level.IMAGE, Level.CONTAINER, Level.CPU)
+PROFILES = (
+    Profile("default", "everything that fits this machine", tuple(Level), advisory_required=False),
+    Profile("image", "what the image holds, nothing is computed", (Level.IMAGE,)),
+    Profile("cpu", "all that needs no GPU", _ONE_MACHINE),
+    Profile("gpu", "all that one GPU can prove", (*_ONE_MACHINE, Level.GPU)),
+    Profile("multi-gpu", "all that several GPUs can prove", (*_ONE_MACHINE, Level.GPU, Level.MULTI_GPU)),
+    Profile("train", "shared memory and the training steps", (), ("shm", "train")),
+)
+
+
+class UnknownProfile(Exception):
+    """A profile that does not exist; the text names the nearest."""
+
+
+def find_profile(name: str) -> Profile:
+    """The profile of that name."""
+    for profile in PROFILES:
+        if profile.name == name:
+            return profile
+    raise UnknownProfile(unknown_text("profile", name, (profile.name for profile in PROFILES)))
+
+
+def plan_profile(profile: Profile, checks: List[Check], claims: Claims, require: Iterable[str], gpus: int) -> Plan:
+    """The plan of a profile. ``gpus`` is the number of GPUs of which there is a sign.
+
+    The default profile requires the GPU's checks only where there is a sign of a GPU, and those of
+    several GPUs only where there are several; the image's own list is added to it.
+    """
+    chosen = [c for c in checks if c.level in profile.levels or c.group in profile.groups]
+    must = {c.id for c in chosen}
+    absent: Tuple[str, ...] = ()
+    if profile.name == "default":
+        must = {c.id for c in chosen if _fits(c, gpus)}
+        own, absent = _claimed(checks, claims)
+        must |= own
+    if not profile.advisory_required:
+        must -= _resting_on_advice(checks)
+    asked = set(resolve(checks, require))
+    return _plan(profile.name, checks, {c.id for c in chosen} | must | asked, must | asked, absent)
+
+
+def plan_only(checks: List[Check], only: Iterable[str], require: Iterable[str]) -> Plan:
+    """The plan of ``--only``: what is named must pass, and so must what it needs."""
+    asked = {*resolve(checks, only), *resolve(checks, require)}
+    return _plan("only", checks, asked, asked)
+
+
+def _plan(name: str, checks: List[Check], chosen: Iterable[str], must: Set[str], absent: Tuple[str, ...] = ()) -> Plan:
+    selected = set(with_needs(checks, chosen))
+    required = frozenset(with_needs(checks, must))
+    return Plan(name, [c for c in checks if c.id in selected], required, absent)
+
+
+def _fits(check: Check, gpus: int) -> bool:
+    needed = {Level.GPU: 1, Level.MULTI_GPU: 2, Level.MULTI_NODE: 1 << 30}
+    return gpus >= needed.get(check.level, 0)
+
+
+def _claimed(checks: List[Check], claims: Claims) -> Tuple[Set[str], Tuple[str, ...]]:
+    """The image's required checks, and the names in its list that this suite does not have."""
+    wanted = [str(name) for name in claims.image.get("required") or ()]
+    known = {c.id for c in checks} | {c.group for c in checks} | {c.level.value for c in checks}
+    here = [name for name in wanted if name in known]
+    return set(resolve(checks, here)), tuple(name for name in wanted if name not in known)
+
+
+def _resting_on_advice(checks: List[Check]) -> Set[str]:
+    """Checks of advisory groups and all that need one of them."""
+    advisory = {check.id for check in checks if check.group in ADVISORY_GROUPS}
+    return {check.id for check in checks if advisory & set(with_needs(checks, [check.id]))}

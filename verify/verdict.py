@@ -1,0 +1,91 @@
+"""The answer in words: what is broken first, how it was seen, whose it is, what to do."""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+from verify.model import Finding, Level, Status
+
+PASSED, FAILED, USAGE, NOT_RUN = 0, 1, 2, 3
+
+NO_GPU = (
+    "No GPU was given to this container: a required check needs one. "
+    "Start it with a GPU: docker run --gpus all IMAGE verify "
+    "(compose: deploy.resources.reservations.devices; the host needs the NVIDIA driver and the "
+    "NVIDIA Container Toolkit). To check only what needs no GPU: verify --profile cpu."
+)
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """0 when every required check passed, 1 when one failed, 3 when one could not run; 1 beats 3."""
+    statuses = {f.verdict.status for f in findings if f.required}
+    if Status.FAIL in statuses:
+        return FAILED
+    return NOT_RUN if statuses & {Status.SKIP, Status.UNKNOWN} else PASSED
+
+
+def verdict_text(findings: Sequence[Finding]) -> str:
+    """One paragraph in plain words."""
+    code = exit_code(findings)
+    if code == FAILED:
+        return _failed(_with(findings, Status.FAIL, required=True), findings)
+    if code == NOT_RUN:
+        return _not_run(findings)
+    return _passed(findings)
+
+
+def _with(findings: Sequence[Finding], status: Status, required: bool) -> List[Finding]:
+    return [f for f in findings if f.verdict.status is status and f.required is required]
+
+
+def _failed(broken: List[Finding], findings: Sequence[Finding]) -> str:
+    """The first broken link, and the other broken ones by name."""
+    first = broken[0]
+    others = [f.check for f in findings if f.verdict.status is Status.FAIL and f is not first]
+    more = f" Also failing: {', '.join(others)}." if others else ""
+    return f"The first broken link is {first.check}: {_why(first)}{more}"
+
+
+def _why(finding: Finding) -> str:
+    verdict = finding.verdict
+    parts = [f"{_sentence(verdict.observed)}"]
+    if verdict.expected:
+        parts.append(f"Expected: {_sentence(verdict.expected)}")
+    if verdict.owner:
+        parts.append(f"Whose it is: {verdict.owner.value}.")
+    if verdict.remedy:
+        parts.append(f"What to do: {_sentence(verdict.remedy)}")
+    return " ".join(parts)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", ":")) else text + "."
+
+
+def _not_run(findings: Sequence[Finding]) -> str:
+    """Without a GPU that is the answer; otherwise the first required check that could not run."""
+    silent = [f for f in findings if f.required and f.verdict.status in (Status.SKIP, Status.UNKNOWN)]
+    plain = [f for f in silent if not f.verdict.data.get("blocked_by")]
+    gpu = [f for f in plain if f.level in (Level.GPU, Level.MULTI_GPU) and f.verdict.status is Status.SKIP]
+    others = [f for f in plain if f not in gpu] or ([] if gpu else silent)
+    if not others:
+        return f"{NO_GPU} Seen: {_sentence(gpu[0].verdict.observed)}"
+    first = others[0]
+    names = ", ".join(f.check for f in silent)
+    status = "was skipped" if first.verdict.status is Status.SKIP else "gave no answer"
+    return f"Nothing failed, but a required check {status}: {first.check}: {_why(first)} Not proven: {names}."
+
+
+def _passed(findings: Sequence[Finding]) -> str:
+    required = [f for f in findings if f.required]
+    text = f"All {len(required)} required checks passed."
+    skipped = [f for f in findings if f.verdict.status is Status.SKIP]
+    if skipped:
+        text += f" Not checked here: {len(skipped)} ({_sentence(skipped[0].verdict.observed)[:-1]})."
+    broken = _with(findings, Status.FAIL, required=False)
+    if broken:
+        text += f" Not required, but not right: {broken[0].check}: {_why(broken[0])}"
+        if broken[1:]:
+            text += f" Also failing: {', '.join(f.check for f in broken[1:])}."
+    return text
