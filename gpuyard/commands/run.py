@@ -1,0 +1,137 @@
+"""`gpuyard run`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import docker
+import typer
+
+from gpuyard import build as building
+from gpuyard import catalogue, engine
+from gpuyard.claims import Product
+from gpuyard.containers import RUN
+from gpuyard.errors import UsageError, UserError
+from gpuyard.flags import Port, Start, default_shm, parse_gpus, size, split_secrets
+from gpuyard.ports import check_ports, holders
+from gpuyard.preflight import choose_gpus, is_local, probe_gpus, public_key
+
+JUPYTER, SSH = 8888, 2222
+OPTIONS = {JUPYTER: "--jupyter-port", SSH: "--ssh-port"}
+
+
+def run(
+    context: typer.Context,
+    line: Annotated[str | None, typer.Argument(help="A line such as 2.9; the default one if left out.")] = None,
+    image: Annotated[str, typer.Option(help="workbench or runtime.")] = "workbench",
+    gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
+    shm_size: Annotated[str | None, typer.Option(help="Shared memory; 8g, less on a small host.")] = None,
+    name: Annotated[str | None, typer.Option(help="The container's name.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running in the background.")] = False,
+    volume: Annotated[list[str] | None, typer.Option("-v", "--volume", help="As in docker run.")] = None,
+    here: Annotated[bool, typer.Option("--here", help="Mount this folder at /workspace.")] = False,
+    env: Annotated[list[str] | None, typer.Option("-e", "--env", help="As in docker run.")] = None,
+    publish: Annotated[list[str] | None, typer.Option("-p", "--publish", help="As in docker run.")] = None,
+    ssh_key: Annotated[Path | None, typer.Option(metavar="FILE.pub", help="Who may log in by SSH.")] = None,
+    jupyter_port: Annotated[int, typer.Option(help="Port of JupyterLab on this host.")] = JUPYTER,
+    ssh_port: Annotated[int, typer.Option(help="Port of SSH on this host.")] = SSH,
+    bind: Annotated[str, typer.Option(help="Address that the ports are bound to.")] = "127.0.0.1",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the docker line and start nothing.")] = False,
+) -> None:
+    """Start a container with the right flags, and print the docker line. After --, a command for it.
+
+    Without a command it starts JupyterLab, and SSH if a key is given. A secret given with -e reaches
+    the container by docker's environment, not by its command line.
+    """
+    command = tuple(context.obj or ())
+    wanted = building.product(catalogue.load(), line, image)
+    parse_gpus(gpus)
+    words, secrets = split_secrets([*(env or ()), *key_variable(ssh_key)])
+    client = connect(dry_run)
+    info: dict[str, Any] = client.info() if client else {}
+    chosen, note = choose_gpus(gpus, probe_gpus(info, local=client is None or is_local(client)))
+    start = Start(
+        image=wanted.tag,
+        gpus=chosen,
+        shm=shm(shm_size, int(info.get("MemTotal") or 0)),
+        name=name,
+        detach=detach,
+        keep=detach,
+        terminal=not detach and sys.stdin.isatty() and sys.stdout.isatty(),
+        ports=ports(wanted, command, words, jupyter_port, ssh_port, bind),
+        publish=tuple(publish or ()),
+        volumes=volumes(volume or [], Path.cwd() if here else None),
+        env=words,
+        labels={RUN: wanted.line},
+        command=command,
+    )
+    if note:
+        print(f"gpuyard: {note}", file=sys.stderr)
+    if dry_run:
+        print(shlex.join(start.line()))
+        return
+    assert client is not None
+    refuse(client, start)
+    launch(start, secrets)
+
+
+def connect(dry_run: bool) -> docker.DockerClient | None:
+    """The engine's client; for a dry run, none where no engine answers."""
+    if not dry_run:
+        engine.ensure()
+        return engine.client()
+    return engine.client() if engine.answers() else None
+
+
+def key_variable(file: Path | None) -> list[str]:
+    """The variable that hands a public key to the container."""
+    return [f"SSH_PUBLIC_KEY={public_key(file)}"] if file else []
+
+
+def shm(asked: str | None, memory: int) -> str:
+    """The size asked for, once it is known to be one, or the default for a host with this memory."""
+    if asked is None:
+        return default_shm(memory)
+    size(asked)
+    return asked
+
+
+def volumes(asked: list[str], here: Path | None) -> tuple[str, ...]:
+    """The mounts, and this folder at /workspace if wanted. Refuses a second mount there."""
+    if here and any(":/workspace:" in f"{mount}:" for mount in asked):
+        raise UsageError("--here and a -v at /workspace: give one of them")
+    return (*asked, *([f"{here}:/workspace"] if here else []))
+
+
+def ports(
+    wanted: Product, command: tuple[str, ...], env: tuple[str, ...], jupyter: int, ssh: int, bind: str
+) -> tuple[Port, ...]:
+    """The ports of the services that will run: none beside a command, SSH's only with a key."""
+    services = () if command else wanted.catalogue.image[wanted.image].services
+    keyed = any(item.split("=")[0] in ("SSH_PUBLIC_KEY", "PUBLIC_KEY") for item in env)
+    found = [Port(JUPYTER, jupyter, bind)] if "jupyter" in services else []
+    return (*found, *([Port(SSH, ssh, bind)] if "ssh" in services and keyed else []))
+
+
+def refuse(client: docker.DockerClient, start: Start) -> None:
+    """Raises UserError for what is known to go wrong: no image, a name or a port that is taken."""
+    if not client.images.list(name=start.image):
+        raise UserError(f"{start.image} is not on this machine: make it with gpuyard build, or make build")
+    if start.name and client.containers.list(all=True, filters={"name": f"^/{start.name}$"}):
+        raise UserError(f"a container named {start.name!r} exists: choose another --name, or docker rm {start.name}")
+    if is_local(client):
+        check_ports(start.ports, holders(client), OPTIONS)
+
+
+def launch(start: Start, secrets: dict[str, str]) -> None:
+    """Prints the line and becomes docker."""
+    line = start.line()
+    print(shlex.join(line), file=sys.stderr, flush=True)
+    if shutil.which("docker") is None:
+        raise UserError("the docker command is missing: install docker-cli (the engine itself answers)")
+    os.execvpe("docker", line, {**os.environ, **secrets})

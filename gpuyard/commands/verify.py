@@ -1,0 +1,65 @@
+"""`gpuyard verify`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuyard import build as building
+from gpuyard import catalogue, engine, reports
+from gpuyard.flags import parse_gpus, size
+from gpuyard.outside.proof import Order, prove
+from gpuyard.outside.suite import choose
+from gpuyard.preflight import choose_gpus, is_local, probe_gpus
+from verify.report import table
+
+EPILOG = "Exit codes: 0 all required checks passed; 1 one failed; 2 wrong usage; 3 one could not run (1 beats 3)."
+
+
+def verify(
+    line: Annotated[str | None, typer.Argument(help="A line such as 2.9; the default one if left out.")] = None,
+    image: Annotated[str, typer.Option(help="workbench or runtime.")] = "workbench",
+    gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
+    shm_size: Annotated[str, typer.Option(help="Shared memory of the container.")] = "1g",
+    only: Annotated[list[str] | None, typer.Option(help="These checks or groups, comma-separated.")] = None,
+    require: Annotated[list[str] | None, typer.Option(help="These must pass too, comma-separated.")] = None,
+    report_dir: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("reports"),
+    build: Annotated[bool, typer.Option(help="Build first, which takes seconds if nothing changed.")] = True,
+) -> None:
+    """Start the image as a user would, run the suite inside, look from outside, write one report.
+
+    Exit codes: 0 all required checks passed; 1 one failed; 2 wrong usage; 3 one could not run.
+    """
+    wanted = building.product(catalogue.load(), line, image)
+    choice = choose(names(only), names(require), wanted.catalogue.image[image].services)
+    parse_gpus(gpus), size(shm_size)
+    reports.require_writable(report_dir)
+    engine.ensure()
+    client = engine.client()
+    chosen, note = choose_gpus(gpus, probe_gpus(client.info(), local=is_local(client)))
+    if build:
+        building.ensure(wanted)
+    tell = teller()
+    if note:
+        tell(note)
+    report = prove(client, Order(wanted, choice, chosen, shm_size), tell)
+    files = reports.write(report, report_dir, reports.stem(wanted.line, image, report["digest"]))
+    color, width = sys.stdout.isatty(), shutil.get_terminal_size((100, 40)).columns
+    print(table.render(report, color, width))
+    print(f"report: {files[0]} (also {', '.join(file.suffix for file in files[1:])})")
+    raise typer.Exit(int(report["result"]["exit_code"]))
+
+
+def names(values: list[str] | None) -> list[str]:
+    """The names in comma-separated values."""
+    return [name.strip() for value in values or [] for name in value.split(",") if name.strip()]
+
+
+def teller() -> Callable[[str], None]:
+    """Says on stderr what is being done."""
+    return lambda text: print(f"gpuyard: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""Checks that look at an image and its container from outside, in the suite's own words."""
