@@ -19,7 +19,7 @@ PRIVATE = "ssh"
 # Everything a start puts into its folder.
 OURS = (SCAN, PRIVATE, "state.json", "fatal", "verdict")
 # The container has to be gone within two seconds of being told to stop.
-KILL_AFTER_MS = "1500"
+KILL_AFTER_MS = "1200"
 
 
 def write_private(path: Path, text: str) -> None:

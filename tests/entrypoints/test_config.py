@@ -1,0 +1,127 @@
+"""What the environment and the arguments ask for, and every way to ask for something impossible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from entrypoints.gpuyard_start import config
+from entrypoints.gpuyard_start.errors import Refusal
+
+WORKBENCH: dict[str, object] = {"services": ["jupyter", "ssh"]}
+RUNTIME: dict[str, object] = {"services": []}
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+
+def read(env: dict[str, str], *argv: str, image: dict[str, object] = WORKBENCH) -> config.Config:
+    """The configuration for an environment, with no key file anywhere."""
+    return config.read(argv, env, image, Path("/nonexistent"))
+
+
+def test_no_command_means_the_services_of_the_image() -> None:
+    """Without a key SSH stays off; with one it is on."""
+    assert read({}).services == ("jupyter",)
+    assert read({"SSH_PUBLIC_KEY": KEY}).services == ("jupyter", "ssh")
+    assert read({}, image=RUNTIME).services == ()
+
+
+def test_a_command_starts_no_service_unless_asked() -> None:
+    """The key alone is no request; GPUYARD_SERVICES is."""
+    assert read({"SSH_PUBLIC_KEY": KEY}, "python", "train.py").services == ()
+    asked = {"SSH_PUBLIC_KEY": KEY, "GPUYARD_SERVICES": "ssh, jupyter"}
+    assert read(asked, "python", "train.py").services == ("jupyter", "ssh")
+
+
+def test_a_command_without_services_does_not_look_at_their_settings() -> None:
+    """A bad token or port can't stop a training run that has no use for it."""
+    assert read({"JUPYTER_TOKEN": "", "JUPYTER_PORT": "x", "SSH_PUBLIC_KEY": "x"}, "true").services == ()
+
+
+def test_two_starts_have_different_tokens() -> None:
+    """The random token is made per start and long enough not to be guessed."""
+    first, second = read({}).jupyter, read({}).jupyter
+    assert first is not None
+    assert second is not None
+    assert first.token_is_random
+    assert first.token != second.token
+    assert len(first.token) == 2 * config.TOKEN_BYTES
+
+
+def test_a_given_token_is_kept_and_a_files_line_end_is_not(tmp_path: Path) -> None:
+    """JUPYTER_TOKEN_FILE is for secrets that Docker or Kubernetes mount."""
+    file = tmp_path / "token"
+    file.write_text("s3cret\n")
+    for env in ({"JUPYTER_TOKEN": "s3cret"}, {"JUPYTER_TOKEN_FILE": str(file), "JUPYTER_TOKEN": ""}):
+        jupyter = read(env).jupyter
+        assert jupyter is not None
+        assert (jupyter.token, jupyter.token_is_random) == ("s3cret", False)
+
+
+def test_no_login_is_possible_only_when_said_in_words() -> None:
+    """An empty token together with JUPYTER_ALLOW_NO_AUTH=yes; the permission alone changes nothing."""
+    opened = read({"JUPYTER_TOKEN": "", "JUPYTER_ALLOW_NO_AUTH": "yes"}).jupyter
+    allowed = read({"JUPYTER_ALLOW_NO_AUTH": "yes"}).jupyter
+    assert opened is not None
+    assert allowed is not None
+    assert opened.token == ""
+    assert allowed.token_is_random
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"JUPYTER_TOKEN": ""}, "JUPYTER_TOKEN is empty"),
+        ({"JUPYTER_TOKEN": "", "JUPYTER_ALLOW_NO_AUTH": "no"}, "JUPYTER_TOKEN is empty"),
+        ({"JUPYTER_ALLOW_NO_AUTH": "perhaps"}, "JUPYTER_ALLOW_NO_AUTH is 'perhaps': expected yes or no"),
+        ({"JUPYTER_TOKEN": "a b"}, "expected plain ASCII"),
+        ({"JUPYTER_TOKEN": "é"}, "expected plain ASCII"),
+        ({"JUPYTER_TOKEN_FILE": "/nonexistent/t"}, "JUPYTER_TOKEN_FILE=/nonexistent/t can't be read"),
+        ({"JUPYTER_TOKEN_FILE": "/dev"}, "JUPYTER_TOKEN_FILE=/dev can't be read"),
+        ({"JUPYTER_TOKEN_FILE": "/dev/null"}, "JUPYTER_TOKEN_FILE=/dev/null is empty"),
+        ({"JUPYTER_TOKEN_FILE": "/dev/null", "JUPYTER_TOKEN": "x"}, "give one of them"),
+        ({"JUPYTER_PORT": "80a"}, "JUPYTER_PORT is '80a': expected a port number from 1 to 65535"),
+        ({"JUPYTER_PORT": "0"}, "JUPYTER_PORT is '0'"),
+        ({"JUPYTER_PORT": "65536"}, "JUPYTER_PORT is '65536'"),
+        ({"JUPYTER_PORT": "-1"}, "JUPYTER_PORT is '-1'"),
+        ({"JUPYTER_PORT": "٣"}, "JUPYTER_PORT is '٣'"),
+        ({"GPUYARD_SSH_PORT": "99999"}, "GPUYARD_SSH_PORT is '99999'"),
+        ({"JUPYTER_PORT": "2222", "SSH_PUBLIC_KEY": KEY}, "both want port 2222"),
+        ({"JUPYTER_PORT": "22", "SSH_PUBLIC_KEY": KEY}, "both want port 22"),
+        ({"SSH_PUBLIC_KEY": "nonsense"}, "SSH_PUBLIC_KEY, line 1: "),
+        ({"PUBLIC_KEY": f"{KEY}\nnonsense"}, "PUBLIC_KEY, line 2: "),
+        ({"GPUYARD_SERVICES": "jupyter,vnc"}, "GPUYARD_SERVICES names 'vnc': expected jupyter, ssh or none"),
+        ({"GPUYARD_SERVICES": "ssh"}, "asks for ssh but no key was given"),
+        ({"GPUYARD_HOST_KEYS": "keys", "SSH_PUBLIC_KEY": KEY}, "expected the full path of a folder"),
+    ],
+)
+def test_a_bad_value_is_refused_in_one_line(env: dict[str, str], said: str) -> None:
+    """What was wrong and what was expected, in one line, with the usage code."""
+    with pytest.raises(Refusal) as refusal:
+        read(env)
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert refusal.value.code == 2
+
+
+def test_a_service_that_the_image_lacks_is_refused() -> None:
+    """The runtime image ships none, and says which image does."""
+    with pytest.raises(Refusal, match="asks for jupyter, which this image does not ship"):
+        read({"GPUYARD_SERVICES": "jupyter"}, "true", image=RUNTIME)
+
+
+def test_root_is_refused_unless_said_in_words() -> None:
+    """A container started with --user 0 does not run as root by accident."""
+    with pytest.raises(Refusal, match="GPUYARD_ALLOW_ROOT=yes"):
+        config.check_user({}, 0)
+    config.check_user({"GPUYARD_ALLOW_ROOT": "yes"}, 0)
+    config.check_user({}, 1000)
+
+
+def test_damaged_claims_are_refused_and_missing_ones_offer_nothing(tmp_path: Path) -> None:
+    """A broken image.json is the image's fault and is called that."""
+    file = tmp_path / "image.json"
+    assert config.offered_services(config.claims(file)) == ()
+    file.write_text("{")
+    with pytest.raises(Refusal, match="the image is damaged"):
+        config.claims(file)
