@@ -6,22 +6,26 @@ from dataclasses import dataclass
 from typing import FrozenSet, Iterable, List, Set, Tuple
 
 from verify.model import Check, Claims, Level
-from verify.registry import resolve, unknown_text, with_needs
+from verify.registry import names, resolve, unknown_text, with_needs
 
 ADVISORY_GROUPS = frozenset({"shm", "limits", "environment"})
 """They depend on how somebody started the container, not on the image: red in the table, but the
 default profile does not require them, so that a plain ``docker run IMAGE verify`` judges the image."""
 
+NEED_CLAIMS = frozenset(
+    ["python", "user-site", "driver-files", "image-env", "torch-versions", "lock", "lock-strays", "workspace"]
+)
+"""Outside an image they have nothing to compare with and are required only by the profile image."""
+
 
 @dataclass(frozen=True)
 class Profile:
-    """A named choice: levels and names selected; advisory groups required or not."""
+    """A named choice of levels and groups. All that is chosen must pass, but in the default profile."""
 
     name: str
     purpose: str
     levels: Tuple[Level, ...]
     groups: Tuple[str, ...] = ()
-    advisory_required: bool = True
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Plan:
 
 _ONE_MACHINE = (Level.IMAGE, Level.CONTAINER, Level.CPU)
 PROFILES = (
-    Profile("default", "everything that fits this machine", tuple(Level), advisory_required=False),
+    Profile("default", "everything that fits this machine", tuple(Level)),
     Profile("image", "what the image holds, nothing is computed", (Level.IMAGE,)),
     Profile("cpu", "all that needs no GPU", _ONE_MACHINE),
     Profile("gpu", "all that one GPU can prove", (*_ONE_MACHINE, Level.GPU)),
@@ -63,17 +67,16 @@ def plan_profile(profile: Profile, checks: List[Check], claims: Claims, require:
     The default profile requires the GPU's checks only where there is a sign of a GPU, and those of
     several GPUs only where there are several; the image's own list is added to it.
     """
-    chosen = [c for c in checks if c.level in profile.levels or c.group in profile.groups]
-    must = {c.id for c in chosen}
+    chosen = {c.id for c in checks if c.level in profile.levels or c.group in profile.groups}
+    must = set(chosen)
     absent: Tuple[str, ...] = ()
     if profile.name == "default":
-        must = {c.id for c in chosen if _fits(c, gpus)}
         own, absent = _claimed(checks, claims)
-        must |= own
-    if not profile.advisory_required:
-        must -= _resting_on_advice(checks)
-    asked = set(resolve(checks, require))
-    return _plan(profile.name, checks, {c.id for c in chosen} | must | asked, must | asked, absent)
+        must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks) | own
+    if profile.name != "image" and not claims.image:
+        must -= NEED_CLAIMS
+    must |= set(resolve(checks, require))
+    return _plan(profile.name, checks, chosen | must, must, absent)
 
 
 def plan_only(checks: List[Check], only: Iterable[str], require: Iterable[str]) -> Plan:
@@ -94,11 +97,15 @@ def _fits(check: Check, gpus: int) -> bool:
 
 
 def _claimed(checks: List[Check], claims: Claims) -> Tuple[Set[str], Tuple[str, ...]]:
-    """The image's required checks, and the names in its list that this suite does not have."""
+    """The image's required checks, and the names in its list that this suite does not have.
+
+    A level in that list means what the profile means by it: without the advisory groups.
+    """
     wanted = [str(name) for name in claims.image.get("required") or ()]
-    known = {c.id for c in checks} | {c.group for c in checks} | {c.level.value for c in checks}
-    here = [name for name in wanted if name in known]
-    return set(resolve(checks, here)), tuple(name for name in wanted if name not in known)
+    known = names(checks)
+    exact = {c.id for c in checks if {c.id, c.group} & set(wanted)}
+    by_level = {c.id for c in checks if c.level.value in wanted} - _resting_on_advice(checks)
+    return exact | by_level, tuple(name for name in wanted if name not in known)
 
 
 def _resting_on_advice(checks: List[Check]) -> Set[str]:

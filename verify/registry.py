@@ -5,7 +5,19 @@ from __future__ import annotations
 import difflib
 from typing import Dict, Iterable, List, Set
 
-from verify.checks import compute, container, driver, gpu, image, packages, torch_libs, train
+from verify.checks import (
+    compute,
+    container,
+    devices,
+    driver,
+    gpu,
+    image,
+    limits,
+    packages,
+    shm,
+    torch_libs,
+    train,
+)
 from verify.model import Check, Isolation, Level
 
 TORCH_IMPORT = "torch-import"
@@ -16,7 +28,10 @@ CHECKS: List[Check] = [
     *image.CHECKS,
     *packages.CHECKS,
     *container.CHECKS,
+    *shm.CHECKS,
+    *limits.CHECKS,
     *torch_libs.CHECKS,
+    *devices.CHECKS,
     *driver.CHECKS,
     *gpu.CHECKS,
     *compute.CHECKS,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence
+from typing import Sequence
 
 from verify.model import Finding, Level, Status
 
 PASSED, FAILED, USAGE, NOT_RUN = 0, 1, 2, 3
+
+ON_GPU = (Level.GPU, Level.MULTI_GPU)
 
 NO_GPU = (
     "No GPU was given to this container: a required check needs one. "
@@ -28,21 +30,18 @@ def verdict_text(findings: Sequence[Finding]) -> str:
     """One paragraph in plain words."""
     code = exit_code(findings)
     if code == FAILED:
-        return _failed(_with(findings, Status.FAIL, required=True), findings)
+        return _failed(findings)
     if code == NOT_RUN:
-        return _not_run(findings)
-    return _passed(findings)
+        return _not_run(findings) + _advice(findings)
+    return _passed(findings) + _advice(findings)
 
 
-def _with(findings: Sequence[Finding], status: Status, required: bool) -> List[Finding]:
-    return [f for f in findings if f.verdict.status is status and f.required is required]
-
-
-def _failed(broken: List[Finding], findings: Sequence[Finding]) -> str:
-    """The first broken link, and the other broken ones by name."""
-    first = broken[0]
-    others = [f.check for f in findings if f.verdict.status is Status.FAIL and f is not first]
-    more = f" Also failing: {', '.join(others)}." if others else ""
+def _failed(findings: Sequence[Finding]) -> str:
+    """The first broken required link in full, the other broken ones by name."""
+    broken = [f for f in findings if f.verdict.status is Status.FAIL]
+    first = next(f for f in broken if f.required)
+    others = ", ".join(f.check for f in broken if f is not first)
+    more = f" Also failing: {others}." if others else ""
     return f"The first broken link is {first.check}: {_why(first)}{more}"
 
 
@@ -64,17 +63,20 @@ def _sentence(text: str) -> str:
 
 
 def _not_run(findings: Sequence[Finding]) -> str:
-    """Without a GPU that is the answer; otherwise the first required check that could not run."""
+    """The first required check that could not run and, where that is the reason, that there is no GPU."""
     silent = [f for f in findings if f.required and f.verdict.status in (Status.SKIP, Status.UNKNOWN)]
     plain = [f for f in silent if not f.verdict.data.get("blocked_by")]
-    gpu = [f for f in plain if f.level in (Level.GPU, Level.MULTI_GPU) and f.verdict.status is Status.SKIP]
+    gpu = [f for f in plain if f.level in ON_GPU and f.verdict.status is Status.SKIP]
     others = [f for f in plain if f not in gpu] or ([] if gpu else silent)
-    if not others:
-        return f"{NO_GPU} Seen: {_sentence(gpu[0].verdict.observed)}"
-    first = others[0]
-    names = ", ".join(f.check for f in silent)
-    status = "was skipped" if first.verdict.status is Status.SKIP else "gave no answer"
-    return f"Nothing failed, but a required check {status}: {first.check}: {_why(first)} Not proven: {names}."
+    parts = []
+    if others:
+        first = others[0]
+        status = "was skipped" if first.verdict.status is Status.SKIP else "gave no answer"
+        names = ", ".join(f.check for f in others)
+        parts.append(f"A required check {status}: {first.check}: {_why(first)} Not proven: {names}.")
+    if gpu:
+        parts.append(f"{NO_GPU} Seen: {_sentence(gpu[0].verdict.observed)}")
+    return " ".join(parts)
 
 
 def _passed(findings: Sequence[Finding]) -> str:
@@ -82,10 +84,15 @@ def _passed(findings: Sequence[Finding]) -> str:
     text = f"All {len(required)} required checks passed."
     skipped = [f for f in findings if f.verdict.status is Status.SKIP]
     if skipped:
-        text += f" Not checked here: {len(skipped)} ({_sentence(skipped[0].verdict.observed)[:-1]})."
-    broken = _with(findings, Status.FAIL, required=False)
-    if broken:
-        text += f" Not required, but not right: {broken[0].check}: {_why(broken[0])}"
-        if broken[1:]:
-            text += f" Also failing: {', '.join(f.check for f in broken[1:])}."
+        text += f" Not checked here: {len(skipped)} ({skipped[-1].verdict.observed})."
     return text
+
+
+def _advice(findings: Sequence[Finding]) -> str:
+    """What failed without being required: the first in full, the others by name."""
+    broken = [f for f in findings if f.verdict.status is Status.FAIL]
+    if not broken:
+        return ""
+    others = ", ".join(f.check for f in broken[1:])
+    more = f" Also failing: {others}." if others else ""
+    return f" Not required, but not right: {broken[0].check}: {_why(broken[0])}{more}"

@@ -1,8 +1,7 @@
-"""The driver: device nodes, libcuda, NVML, cuInit, and the CUDA level against the image's need."""
+"""The driver: libcuda, NVML, cuInit, and the CUDA level against the image's need."""
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 from typing import Any, Dict, List
@@ -12,7 +11,7 @@ from verify.checks.common import failed, inside, listed, passed, unknown
 from verify.checks.torch_files import built_for_cuda
 from verify.claims import claimed_version
 from verify.codes import cuda_meaning, nvml_meaning
-from verify.gpu_signs import ADD_GPU, DRIVER, NVML, any_sign, gpu_nodes, gpu_signs, no_gpu
+from verify.gpu_signs import DRIVER, NVML, any_sign, gpu_signs, no_gpu
 from verify.libraries import ask_driver, ask_nvml, load
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Status, Verdict
 
@@ -20,92 +19,6 @@ GRANT = (
     "start with --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility "
     "(docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...)"
 )
-OTHER_KINDS = ("dxg", "nvhost-gpu", "nvmap")
-
-
-def probe_nodes() -> Facts:
-    """Open each device node as the driver's libraries would."""
-    facts = gpu_signs()
-    return {**facts, "opened": {node: _open(node) for node in facts["nodes"] if os.path.exists(node)}}
-
-
-def _open(node: str) -> str:
-    if os.path.isdir(node):
-        return "folder"
-    try:
-        os.close(os.open(node, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        return errno.errorcode.get(error.errno or 0, str(error.errno))
-    return "ok"
-
-
-def evaluate_nodes(facts: Facts, _claims: Claims) -> Verdict:
-    """GPU, control and memory nodes must be here and open, or every call of the driver fails."""
-    if not any_sign(facts):
-        return no_gpu(facts)
-    opened: Dict[str, str] = facts["opened"]
-    names = {os.path.basename(node) for node in opened}
-    if names & set(OTHER_KINDS):
-        return passed(f"device nodes: {listed(opened)}", "a GPU's device node")
-    if not gpu_nodes(list(opened)):
-        seen = f"{listed(facts['libraries'])} is here" if facts["libraries"] else listed(opened)
-        text = f"no /dev/nvidia0 in this container, although {seen}"
-        return failed(text, "one /dev/nvidiaN per GPU", ADD_GPU, Owner.START)
-    closed = {node: code for node, code in opened.items() if code not in ("ok", "folder") and _vital(node)}
-    if closed:
-        return _closed(closed)
-    absent = [node for node in ("nvidiactl", "nvidia-uvm") if node not in names]
-    if absent:
-        remedy = "on the host: nvidia-modprobe -u -c 0 (loads nvidia-uvm), then recreate the container"
-        return failed(f"missing: /dev/{', /dev/'.join(absent)}", "control and memory nodes", remedy, Owner.HOST)
-    return passed(f"{len(gpu_nodes(list(opened)))} GPU nodes open", nodes=opened)
-
-
-def _vital(node: str) -> bool:
-    return bool(gpu_nodes([node])) or os.path.basename(node) in ("nvidiactl", "nvidia-uvm")
-
-
-def _closed(closed: Dict[str, str]) -> Verdict:
-    codes = set(closed.values())
-    text = "cannot open " + listed(f"{node} ({code})" for node, code in closed.items())
-    if "EPERM" in codes:
-        text += ": the device rules of this container do not allow it (a systemd reload takes them away)"
-        remedy = "recreate the container; for good: CDI, or native.cgroupdriver=cgroupfs in the engine"
-        return failed(text, "open() works", remedy, Owner.HOST)
-    if "EACCES" in codes:
-        remedy = "docker run --group-add video, or on SELinux hosts: setsebool -P container_use_devices on"
-        return failed(text + ": no permission", "open() works", remedy, Owner.HOST)
-    return failed(text, "open() works", "check dmesg for NVRM and Xid on the host; restart it", Owner.HOST)
-
-
-def probe_visible() -> Facts:
-    """Read the two variables that hide GPUs."""
-    return {**gpu_signs(), "cuda_visible": os.environ.get("CUDA_VISIBLE_DEVICES")}
-
-
-def evaluate_visible(facts: Facts, _claims: Claims) -> Verdict:
-    """An empty, void or out-of-range list hides GPUs that are there."""
-    if not any_sign(facts):
-        return no_gpu(facts)
-    asked, nodes = facts.get("cuda_visible"), gpu_nodes(facts["nodes"])
-    unset = "unset CUDA_VISIBLE_DEVICES, or name GPUs that nvidia-smi -L lists"
-    expected = "variables that leave a GPU visible"
-    if asked is not None and asked.strip() in ("", "-1", "NoDevFiles", "void", "none"):
-        return failed(f"CUDA_VISIBLE_DEVICES={asked!r} hides every GPU", expected, unset, Owner.START)
-    wrong = [n for n in _numbers(asked or "") if nodes and n >= len(nodes)]
-    if wrong:
-        text = f"CUDA_VISIBLE_DEVICES={asked!r} names GPU {listed(wrong)}, but there are {len(nodes)} (from 0)"
-        return failed(text, expected, unset, Owner.START)
-    given = facts.get("visible")
-    # Under CDI the toolkit itself sets void and injects the nodes, so void is wrong only without nodes.
-    if given in ("", "void", "none") and not facts["nodes"]:
-        remedy = "start with --gpus all, or -e NVIDIA_VISIBLE_DEVICES=all under the NVIDIA runtime"
-        return failed(f"NVIDIA_VISIBLE_DEVICES={given!r} asks for no GPU", expected, remedy, Owner.START)
-    return passed(f"NVIDIA_VISIBLE_DEVICES={given}, CUDA_VISIBLE_DEVICES={asked}", expected)
-
-
-def _numbers(text: str) -> List[int]:
-    return [int(part) for part in text.split(",") if part.strip().isdigit()]
 
 
 def probe_libcuda() -> Facts:
@@ -238,8 +151,6 @@ def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
 
 
 CHECKS: List[Check] = [
-    _check("device-nodes", "The GPU's device nodes are here and open", probe_nodes, evaluate_nodes),
-    _check("visible-devices", "No variable hides the GPUs", probe_visible, evaluate_visible),
     _check("libcuda", "The driver's library is the host's", probe_libcuda, evaluate_libcuda),
     _check("nvml", "NVML answers and fits the kernel module", probe_nvml, evaluate_nvml),
     _check("cuda-init", "The CUDA driver initialises", probe_driver, evaluate_init),

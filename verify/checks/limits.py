@@ -1,0 +1,68 @@
+"""The limits of this process: open files, lockable memory, stack."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+from typing import Any, List
+
+from verify import system
+from verify.checks.common import failed, passed
+from verify.model import Check, Claims, Facts, Level, Owner, Verdict
+
+NOFILE_MINIMUM = 4096
+STACK_MINIMUM = 8 << 20
+
+
+def probe_limits() -> Facts:
+    """Read this process's limits; -1 is unlimited."""
+    kinds = {"nofile": resource.RLIMIT_NOFILE, "memlock": resource.RLIMIT_MEMLOCK, "stack": resource.RLIMIT_STACK}
+    soft = {name: resource.getrlimit(kind)[0] for name, kind in kinds.items()}
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return {**soft, "nofile_hard": hard, "infiniband": Path("/dev/infiniband").exists()}
+
+
+def _unlimited(value: int) -> bool:
+    return value < 0 or value >= 1 << 62
+
+
+def evaluate_nofile(facts: Facts, _claims: Claims) -> Verdict:
+    """Each tensor that workers share takes a file descriptor."""
+    value = facts["nofile"]
+    expected = f"at least {NOFILE_MINIMUM} (65536 for many workers)"
+    text = "unlimited" if _unlimited(value) else f"{value} open files (hard limit {facts['nofile_hard']})"
+    if not _unlimited(value) and value < NOFILE_MINIMUM:
+        return failed(text, expected, "docker run --ulimit nofile=65536:65536 ...", Owner.START)
+    return passed(text, expected)
+
+
+def evaluate_memlock(facts: Facts, _claims: Claims) -> Verdict:
+    """RDMA pins memory; without InfiniBand nothing needs it."""
+    value = facts["memlock"]
+    text = "unlimited" if _unlimited(value) else system.size(value)
+    if facts["infiniband"] and not _unlimited(value):
+        remedy = "docker run --ulimit memlock=-1 --cap-add IPC_LOCK ..."
+        return failed(f"{text} of lockable memory beside /dev/infiniband", "unlimited", remedy, Owner.START)
+    use = "InfiniBand is here" if facts["infiniband"] else "no InfiniBand needs more"
+    return passed(f"{text}; {use}", "unlimited where /dev/infiniband exists")
+
+
+def evaluate_stack(facts: Facts, _claims: Claims) -> Verdict:
+    """A small stack crashes compilers and threads without a message."""
+    value = facts["stack"]
+    expected = f"at least {system.size(STACK_MINIMUM)}"
+    text = "unlimited" if _unlimited(value) else system.size(value)
+    if not _unlimited(value) and value < STACK_MINIMUM:
+        return failed(text, expected, "docker run --ulimit stack=67108864 ...", Owner.START)
+    return passed(text, expected)
+
+
+def _check(check_id: str, title: str, evaluate: Any) -> Check:
+    return Check(check_id, "limits", Level.CONTAINER, title, probe_limits, evaluate)
+
+
+CHECKS: List[Check] = [
+    _check("limit-nofile", "Enough open files", evaluate_nofile),
+    _check("limit-memlock", "Enough lockable memory", evaluate_memlock),
+    _check("limit-stack", "Enough stack", evaluate_stack),
+]
