@@ -1,0 +1,165 @@
+"""The report as one web page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any, Iterable, List, Mapping, Tuple
+
+from verify.report.chart import loss_chart
+from verify.report.view import (
+    STATUSES,
+    Report,
+    Row,
+    Section,
+    first_broken,
+    image_name,
+    needs_words,
+    outcome,
+    repeats,
+    sections,
+)
+
+HERE = Path(__file__).parent
+SIGNS = {"pass": "✓", "fail": "✗", "unknown": "?", "skip": "–"}
+OUTCOME_CLASS = {"passed": "pass", "failed": "fail"}
+COLUMNS = """<colgroup><col class="c-status"><col class="c-check"><col><col class="c-time"></colgroup>
+<thead><tr><th scope="col">Status</th><th scope="col">Check</th><th scope="col">Observed</th>
+<th scope="col" class="time">Seconds</th></tr></thead>"""
+
+
+def render(report: Report) -> str:
+    """The page; everything that comes from the report is escaped."""
+    return Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
+        title=escape(f"{image_name(report)}: {outcome(report)}"),
+        style=(HERE / "style.css").read_text(encoding="utf-8"),
+        outcome_class=OUTCOME_CLASS.get(outcome(report), "unknown"),
+        outcome=escape(outcome(report)),
+        started=escape(str(report["started"])),
+        image=escape(image_name(report)),
+        verdict=escape(report["result"]["verdict"]),
+        counts=_counts(report["counts"]),
+        chain=_chain(report),
+        training=_training(report["training"]),
+        checks="\n".join(map(_section, sections(report))),
+        environment=_environment(report),
+        schema=escape(report["schema"]),
+        json=escape(json.dumps(report, indent=2, ensure_ascii=False)),
+    )
+
+
+def _status(status: str) -> str:
+    return f'<span class="status {status}"><i aria-hidden="true">{SIGNS[status]}</i>{status}</span>'
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    items = "".join(f"<li>{_status(status)} <b>{int(counts[status])}</b></li>" for status in STATUSES)
+    return f'<ul class="counts">{items}</ul>'
+
+
+def _chain(report: Report) -> str:
+    broken = first_broken(report)
+    links = "\n".join(_link(section, broken) for section in sections(report))
+    return f'<ol class="chain">\n{links}\n</ol>'
+
+
+def _link(section: Section, broken: Any) -> str:
+    here = broken in section.rows
+    mark = ""
+    if here:
+        name = escape(broken["check"])
+        mark = f'<a class="broken" href="#check-{name}">broken here: {name}</a>'
+    kind = section.status() + (" cut" if here else "")
+    counted = ((section.count(status), status) for status in STATUSES)
+    tally = ", ".join(f"{count} {status}" for count, status in counted if count)
+    return (
+        f'<li class="{kind}"><span class="level">{_status(section.status())} {escape(section.level)}</span>'
+        f'<span class="tally">{tally}</span>{mark}</li>'
+    )
+
+
+def _section(section: Section) -> str:
+    rows = "\n".join(_row(section.rows, index) for index in range(len(section.rows)))
+    seconds = sum(row["seconds"] for row in section.rows)
+    return (
+        f"<h3>{escape(section.level)}<span>{section.count('pass')} of {len(section.rows)} passed, "
+        f"{seconds:.1f} s</span></h3>\n<table>{COLUMNS}\n<tbody>\n{rows}\n</tbody></table>"
+    )
+
+
+def _row(rows: Tuple[Row, ...], index: int) -> str:
+    row = rows[index]
+    tags = [name for name, on in (("required", row["required"]), ("outside", row["where"] == "outside")) if on]
+    labels = "".join(f'<span class="tag">{tag}</span>' for tag in tags)
+    return (
+        f'<tr class="{escape(row["status"])}" id="check-{escape(row["check"])}"><td>{_status(row["status"])}</td>'
+        f'<td class="check"><span class="title">{escape(row["title"])}</span>'
+        f'<span class="id">{escape(row["check"])}</span>{labels}</td>'
+        f'<td class="seen">{_seen(row, repeats(rows, index))}</td>'
+        f'<td class="time">{row["seconds"]:.2f}</td></tr>'
+    )
+
+
+def _seen(row: Row, again: bool) -> str:
+    seen = '<span class="again">as above</span>' if again else escape(row["observed"])
+    return seen + (_advice(row) if needs_words(row) else "")
+
+
+def _advice(row: Row) -> str:
+    parts: List[str] = []
+    if row["expected"]:
+        parts.append(f"<dt>Expected</dt><dd>{escape(row['expected'])}</dd>")
+    if row["remedy"]:
+        owner = f" ({escape(row['owner'])})" if row["owner"] else ""
+        parts.append(f'<dt>What to do{owner}</dt><dd class="remedy">{escape(row["remedy"])}</dd>')
+    if row["error"]:
+        parts.append(f"<dt>Error</dt><dd><pre>{escape(row['error'])}</pre></dd>")
+    return f'<dl class="advice">{"".join(parts)}</dl>' if parts else ""
+
+
+def _training(traces: Iterable[Mapping[str, Any]]) -> str:
+    figures = "\n".join(map(_figure, traces))
+    if not figures:
+        return ""
+    return (
+        '<section aria-labelledby="training"><h2 id="training">Training</h2>\n'
+        f'<div class="curves">\n{figures}\n</div></section>'
+    )
+
+
+def _figure(trace: Mapping[str, Any]) -> str:
+    facts = (
+        f"{trace['device']}, {trace['precision']}, {trace['steps']} steps in {trace['seconds']:.1f} s, "
+        f"{trace['samples_per_second']:.0f} samples/s, seed {trace['seed']}"
+    )
+    return (
+        f'<figure><figcaption><span class="name">{escape(trace["name"])}</span>'
+        f'<span class="facts">{escape(facts)}</span></figcaption>\n{loss_chart(trace)}</figure>'
+    )
+
+
+def _environment(report: Report) -> str:
+    items = "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in _facts(report) if text)
+    return f'<dl class="facts-list">\n{items}\n</dl>'
+
+
+def _facts(report: Report) -> Iterable[Tuple[str, str]]:
+    host, image = report["host"], report["image"] or {}
+    yield "Image digest", report["digest"] or ""
+    yield "Operating system", str(image.get("os", ""))
+    yield "Lock", str(image.get("lock", ""))
+    yield "Versions", ", ".join(f"{name} {version}" for name, version in image.get("versions", {}).items())
+    yield "Running", f"Python {host['python']}, torch {host['torch'] or 'not installed'}"
+    yield "Host", f"kernel {host['kernel']}, {host['cpus']} CPUs, {host['memory_bytes'] / 2**30:.1f} GiB memory"
+    yield "In a container", "yes" if host["container"] else "no"
+    yield "GPUs", ", ".join(map(_gpu, host["gpus"])) or "none"
+    yield "Command", " ".join(report["command"])
+    yield "Required", f"profile {report['profile']['name']}: {', '.join(report['profile']['required'])}"
+    yield "Exit code", str(report["result"]["exit_code"])
+    yield "Took", f"{report['seconds']:.1f} s"
+
+
+def _gpu(gpu: Any) -> str:
+    return str(gpu.get("name", gpu)) if isinstance(gpu, Mapping) else str(gpu)

@@ -1,0 +1,73 @@
+"""How a report is read, whatever it is rendered to: order, groups, the broken link, the outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from verify.model import Level
+
+Report = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+STATUSES: Tuple[str, ...] = ("pass", "fail", "unknown", "skip")
+OUTCOMES = {0: "passed", 1: "failed", 2: "not run", 3: "not proven"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """The findings of one level, in the order of the report."""
+
+    level: str
+    rows: Tuple[Row, ...]
+
+    def count(self, status: str) -> int:
+        return sum(row["status"] == status for row in self.rows)
+
+    def status(self) -> str:
+        """The worst that counts: any failure, else any doubt, else pass; skip if nothing ran."""
+        present = {row["status"] for row in self.rows}
+        for status in ("fail", "unknown", "pass"):
+            if status in present:
+                return status
+        return "skip"
+
+
+def sections(report: Report) -> List[Section]:
+    """The levels that have findings, from the image outwards; unknown levels come last."""
+    by_level: Dict[str, List[Row]] = {level.value: [] for level in Level}
+    for row in report["findings"]:
+        by_level.setdefault(row["level"], []).append(row)
+    return [Section(level, tuple(rows)) for level, rows in by_level.items() if rows]
+
+
+def first_broken(report: Report) -> Optional[Row]:
+    """The first failure of the chain: a required one if there is one."""
+    failures = [row for section in sections(report) for row in section.rows if row["status"] == "fail"]
+    required = [row for row in failures if row["required"]]
+    return next(iter(required or failures), None)
+
+
+def outcome(report: Report) -> str:
+    """The exit code in words."""
+    return OUTCOMES.get(report["result"]["exit_code"], "failed")
+
+
+def needs_words(row: Row) -> bool:
+    """Whether expectation and remedy belong beside what was observed."""
+    return row["status"] in ("fail", "unknown") or (row["status"] == "skip" and row["required"])
+
+
+def repeats(rows: Sequence[Row], index: int) -> bool:
+    """Whether a row was skipped for the very reason of the row above it."""
+    if index == 0:
+        return False
+    above, row = rows[index - 1], rows[index]
+    return row["status"] == above["status"] == "skip" and row["observed"] == above["observed"]
+
+
+def image_name(report: Report) -> str:
+    """Which image this is about, as far as the report knows."""
+    image = report["image"] or {}
+    name = " ".join(str(image[key]) for key in ("image", "line") if image.get(key))
+    return name or "no gpuyard image"
