@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import json
 import os
 import select
@@ -89,6 +90,7 @@ def leave_terminal(output: int) -> None:
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    faulthandler.enable(2)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -13,21 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Tuple
 
 from verify.model import Check
-
-try:
-    from verify.report import html, junit, table
-except ImportError:  # until B lands
-
-    class table:  # type: ignore
-        @staticmethod
-        def render(report, color, width):  # type: ignore
-            rows = [
-                f"{f['status']:8}{'*' if f['required'] else ' '} {f['check']:22} {f['observed']}"
-                for f in report["findings"]
-            ]
-            return "\n".join([*rows, "", report["result"]["verdict"]])
-
-    html = junit = table  # type: ignore
+from verify.report import html, junit, table
 
 Render = Callable[[Dict[str, Any]], str]
 STDOUT = "-"

@@ -81,7 +81,7 @@ def _not_run(findings: Sequence[Finding]) -> str:
 
 def _passed(findings: Sequence[Finding]) -> str:
     required = [f for f in findings if f.required]
-    text = f"All {len(required)} required checks passed."
+    text = "The required check passed." if len(required) == 1 else f"All {len(required)} required checks passed."
     skipped = [f for f in findings if f.verdict.status is Status.SKIP]
     if skipped:
         text += f" Not checked here: {len(skipped)} ({skipped[-1].verdict.observed})."

@@ -1,0 +1,170 @@
+"""The command line as users meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults.stubs import compile_stub
+from tests.verify.suite import ROOT, verify
+from verify.cli import main
+from verify.model import Level
+from verify.registry import CHECKS, all_needs
+
+GPU_FREE = not list(Path("/dev").glob("nvidia*"))
+
+
+def test_the_list_shows_every_check_without_torch() -> None:
+    """At least 25 checks, and listing them imports no torch."""
+    done = verify("--list", PYTHONVERBOSE="1")
+    assert done.returncode == 0
+    assert len([line for line in done.stdout.splitlines() if any(f" {lv.value} " in line for lv in Level)]) >= 25
+    assert "import 'torch'" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--only", "shm-sice"], "shm-size"),
+        (["--require", "gpus"], "gpu"),
+        (["--profile", "cpus"], "cpu"),
+        (["explain", "cuda-inti"], "cuda-init"),
+        (["--level", "moon"], "invalid choice"),
+        (["--jsn", "x"], "--jsn"),
+        (["explain"], "verify explain ID"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_refused_with_the_nearest(arguments: list[str], words: str) -> None:
+    """Wrong usage is one line on stderr and exit 2."""
+    done = verify(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_explain_says_what_why_and_what_to_do() -> None:
+    """One check's page holds its reason and its remedy."""
+    done = verify("explain", "shm-size")
+    assert done.returncode == 0
+    assert "Why: " in done.stdout
+    assert "--shm-size=8g" in done.stdout
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_every_check_can_be_explained(check: object, capsys: pytest.CaptureFixture[str]) -> None:
+    """No check is without a reason and a remedy."""
+    assert main(["explain", check.id]) == 0  # type: ignore[attr-defined]
+    page = capsys.readouterr().out
+    assert "Why: " in page
+    assert "\n  - " in page
+
+
+def test_ids_are_unique_and_needs_come_first() -> None:
+    """A check can only be blocked by one that ran before it."""
+    ids = [check.id for check in CHECKS]
+    assert len(set(ids)) == len(ids)
+    for position, check in enumerate(CHECKS):
+        assert set(all_needs(check)) <= set(ids[:position]), check.id
+
+
+def test_json_on_stdout_is_nothing_but_json(tmp_path: Path) -> None:
+    """The verdict goes to stderr; files are written beside."""
+    done = verify(
+        "--only", "limits", "--json", "-", "--junit", str(tmp_path / "r.xml"), "--html", str(tmp_path / "r.html")
+    )
+    report = json.loads(done.stdout)
+    assert report["schema"] == "gpuyard.verify/1"
+    assert report["command"][:3] == ["verify", "--only", "limits"]
+    assert report["result"]["exit_code"] == done.returncode == 0
+    assert done.stderr.strip() == report["result"]["verdict"]
+    assert (tmp_path / "r.xml").read_text().startswith("<?xml")
+    assert "<html" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit", "--html"])
+def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(option: str, tmp_path: Path) -> None:
+    """Missing folders and folders in place of files are found first; nothing is left behind."""
+    for path in (tmp_path / "none" / "r", tmp_path):
+        done = verify("--only", "limits", option, str(path))
+        assert done.returncode == 2
+        assert "cannot write the report" in done.stderr
+        assert "nothing was run" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_quiet_prints_the_verdict_only() -> None:
+    """One paragraph, no table."""
+    assert verify("--only", "limit-stack", "--quiet").stdout == "The required check passed.\n"
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
+def test_no_colour_leaves_a_pipe(environment: dict[str, str]) -> None:
+    """A pipe gets no escape sequences, with NO_COLOR or without."""
+    assert "\033" not in verify("--only", "limits", **environment).stdout
+
+
+@pytest.mark.skipif(not GPU_FREE, reason="this machine has a GPU")
+def test_a_required_gpu_that_is_not_here_is_exit_3_in_words() -> None:
+    """The verdict says that no GPU was given, how to give one, and how to do without."""
+    done = verify("--only", "driver", "--quiet")
+    assert done.returncode == 3
+    for words in ("No GPU was given to this container", "--gpus all", "--profile cpu"):
+        assert words in done.stdout
+
+
+def test_a_broken_claims_file_is_one_line(tmp_path: Path) -> None:
+    """A damaged image.json is no traceback."""
+    (tmp_path / "image.json").write_text("{")
+    done = verify("--only", "limits", GPUYARD_IMAGE_JSON=str(tmp_path / "image.json"))
+    assert done.returncode == 3
+    assert "expected a JSON object" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_dockers_default_shared_memory_fails_with_the_flag() -> None:
+    """64 MB at /dev/shm, as docker gives: exit 1 and the flag to add."""
+    inner = f"mount -t tmpfs -o size=64m tmpfs /dev/shm && exec {sys.executable} -m verify --only shm-size --quiet"
+    done = subprocess.run(["unshare", "-m", "sh", "-c", inner], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "/dev/shm has 64 MB" in done.stdout
+    assert "--shm-size=8g" in done.stdout
+
+
+def marked(mark: str) -> list[int]:
+    """Processes whose environment holds the mark."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_within_a_second_and_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    """A driver that never answers is left behind by Ctrl-C: report written, exit 3, no process stays."""
+    folder, mark = compile_stub(tmp_path).parent, f"MARK={os.getpid()}-{number}"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), "STUB_HANG": "1", "MARK": mark[5:]}
+    command = [sys.executable, "-m", "verify", "--only", "limit-stack,cuda-init,cudnn", "--json", "-"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        while len(marked(mark)) < 3:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(number)
+        started = time.monotonic()
+        output, _ = process.communicate(timeout=10)
+    assert time.monotonic() - started < 1
+    assert process.returncode == 3
+    assert "interrupted" in json.loads(output)["result"]["verdict"]
+    assert marked(mark) == []

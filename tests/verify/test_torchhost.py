@@ -1,0 +1,74 @@
+"""Torch is imported once, in a process that answers for every probe."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from tests.verify.suite import CLAIMS, fake
+from verify import torchhost
+from verify.model import Check, Facts, Isolation, Status
+from verify.run import run_checks
+
+
+def torch_fake(check_id: str, probe: object, **changes: object) -> Check:
+    return fake(check_id, probe, isolation=Isolation.TORCH, **changes)
+
+
+def see() -> Facts:
+    return {"ok": "torch" in sys.modules, "parent": os.getppid(), "pid": os.getpid()}
+
+
+@pytest.fixture
+def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps the unit tests fast: the host imports nothing."""
+    monkeypatch.setattr(torchhost, "_import_torch", lambda: None)
+
+
+def test_probes_share_one_import() -> None:
+    """Two probes find torch in memory and have one parent, which is not this process."""
+    found = run_checks([torch_fake("a", see), torch_fake("b", see)], set(), CLAIMS)
+    assert [f.verdict.status for f in found] == [Status.PASS, Status.PASS]
+    parents = {f.verdict.observed.split("'parent': ")[1].split(",")[0] for f in found}
+    assert len(parents) == 1
+    assert str(os.getpid()) not in parents
+    assert "torch" not in sys.modules
+
+
+@pytest.mark.usefixtures("no_torch")
+def test_a_crashed_probe_leaves_the_host_alive() -> None:
+    """The probe after a crash still gets its answer."""
+    die = torch_fake("a", lambda: os.kill(os.getpid(), signal.SIGSEGV))
+    found = run_checks([die, torch_fake("b", lambda: {"ok": True})], set(), CLAIMS)
+    assert found[0].verdict.observed == "the probe was killed by SIGSEGV"
+    assert found[1].verdict.status is Status.PASS
+
+
+@pytest.mark.usefixtures("no_torch")
+def test_a_hanging_probe_is_killed_by_the_host() -> None:
+    """The timeout counts inside the host, too."""
+    hang = torch_fake("a", lambda: time.sleep(60), timeout=0.3)
+    found = run_checks([hang, torch_fake("b", lambda: {"ok": True})], set(), CLAIMS)
+    assert found[0].verdict.observed == "timed out after 0.3 s"
+    assert found[1].verdict.status is Status.PASS
+
+
+def test_an_import_that_kills_the_host_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every probe below the dead host is told by which signal it died."""
+    monkeypatch.setattr(torchhost, "_import_torch", lambda: os.kill(os.getpid(), signal.SIGILL))
+    found = run_checks([torch_fake("torch-import", see), torch_fake("b", see)], set(), CLAIMS)
+    assert found[0].verdict.observed == "the probe was killed by SIGILL"
+    assert found[1].verdict.observed == "blocked by torch-import"
+
+
+def test_an_import_that_hangs_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The import has its own limit."""
+    monkeypatch.setattr(torchhost, "_import_torch", lambda: time.sleep(60))
+    monkeypatch.setattr(torchhost, "IMPORT_TIMEOUT", 0.3)
+    found = run_checks([torch_fake("torch-import", see)], set(), CLAIMS)
+    assert found[0].verdict.status is Status.UNKNOWN
+    assert "timed out" in found[0].verdict.observed
