@@ -112,16 +112,22 @@ def _read_file(path: Path) -> str | None:
         return path.read_text("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except IsADirectoryError:
-        raise Refusal(
-            f"{path} is a folder: expected a file of public keys (Docker makes a folder when the host's file"
-            " is missing)"
-        ) from None
     except OSError as error:
-        raise Refusal(
-            f"{path} can't be read ({error.strerror}): let other users read it (chmod a+r), or give the key"
-            " with -e SSH_PUBLIC_KEY=…, or leave SSH off with -e GPUYARD_SERVICES=jupyter"
-        ) from None
+        if not isinstance(error, IsADirectoryError) and not _is_folder(path):
+            raise Refusal(
+                f"{path} can't be read ({error.strerror}): let other users read it (chmod a+r), or give the"
+                " key with -e SSH_PUBLIC_KEY=…, or leave SSH off with -e GPUYARD_SERVICES=jupyter"
+            ) from None
+    raise Refusal(
+        f"{path} is a folder: expected a file of public keys (Docker makes a folder when the host's file is missing)"
+    )
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _sources(env: dict[str, str], files: tuple[Path, ...]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,166 @@
+"""What a started container does with its command, and what it refuses before anything happens."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import KeyPair, Run
+
+pytestmark = pytest.mark.image
+LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (INFO|WARNING|ERROR) start: .+\Z")
+NO_GPU = "GPU: no GPU was given to this container: add --gpus all to use one"
+
+
+def test_standard_output_belongs_to_the_command(run: Run) -> None:
+    """What we say goes to standard error, line by line with time and level, the GPU first."""
+    ended = run("echo", "hello")
+    assert (ended.code, ended.stdout) == (0, "hello\n")
+    lines = ended.stderr.splitlines()
+    assert lines[0].endswith(f"INFO start: {NO_GPU}")
+    assert all(LINE.match(line) for line in lines)
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 143])
+def test_the_commands_exit_code_is_the_containers(run: Run, code: int) -> None:
+    """Nothing lies between them."""
+    assert run("sh", "-c", f"exit {code}").code == code
+
+
+def test_arguments_arrive_as_they_are(run: Run) -> None:
+    """No shell sees them."""
+    given = ["a b", "$(id)", "`id`", '"', "'", "*", "", "é\n"]
+    ended = run("/usr/bin/python3", "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *given)
+    assert json.loads(ended.stdout) == given
+
+
+def test_the_command_is_the_user_in_the_workspace(run: Run) -> None:
+    """uid 1000, in /workspace, with no process of ours left beside it."""
+    ended = run("sh", "-c", "id -un; pwd; ps -eo comm= | sort | uniq")
+    assert ended.stdout.split() == ["trainer", "/workspace", "ps", "sh", "sort", "tini", "uniq"]
+
+
+def test_a_pipe_of_the_command_breaks_as_pipes_do(run: Run) -> None:
+    """The command starts with fresh signals: 'yes' ends by SIGPIPE."""
+    assert run("bash", "-c", "yes | head -1; echo ${PIPESTATUS[0]}").stdout == "y\n141\n"
+
+
+def test_a_command_that_is_stopped_gets_the_signal_itself(run_container: Any) -> None:
+    """A training that saves on SIGTERM can do so, and its exit code counts."""
+    program = (
+        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print('up', flush=True); time.sleep(60)"
+    )
+    with run_container(["/usr/bin/python3", "-c", program]) as container:
+        next(iter(container.logs(stream=True, stderr=False)))
+        container.stop(timeout=10)
+        container.reload()
+        assert container.attrs["State"]["ExitCode"] == 9
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (["no-such-program"], 127, "command 'no-such-program' not found: it is not on PATH"),
+        (["/no/such/program"], 127, "command '/no/such/program' not found: no such file"),
+        (["/etc/passwd"], 126, "is not an executable file"),
+        (["--gpus", "all"], 2, "options of docker run stand before the image's name"),
+    ],
+)
+def test_a_command_that_cannot_run_is_one_line(run: Run, command: list[str], code: int, said: str) -> None:
+    """With the code that a shell gives, and nothing on standard output."""
+    ended = run(*command)
+    assert (ended.code, ended.stdout) == (code, "")
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+BAD: list[tuple[dict[str, str], str]] = [
+    ({"JUPYTER_TOKEN": ""}, "JUPYTER_TOKEN is empty"),
+    ({"JUPYTER_TOKEN_FILE": "/run/secrets/none"}, "JUPYTER_TOKEN_FILE=/run/secrets/none can't be read"),
+    ({"JUPYTER_PORT": "http"}, "JUPYTER_PORT is 'http'"),
+    ({"JUPYTER_PORT": "65536"}, "JUPYTER_PORT is '65536'"),
+    ({"GPUYARD_SSH_PORT": "0"}, "GPUYARD_SSH_PORT is '0'"),
+    ({"SSH_PUBLIC_KEY": "ssh-ed25519 AAAA"}, "SSH_PUBLIC_KEY, line 1: "),
+    ({"PUBLIC_KEY": "\n\nnonsense"}, "PUBLIC_KEY, line 3: "),
+    ({"GPUYARD_SERVICES": "vnc"}, "GPUYARD_SERVICES names 'vnc'"),
+    ({"GPUYARD_SERVICES": "ssh"}, "asks for ssh but no key was given"),
+    ({"GPUYARD_LOG": "loud"}, "GPUYARD_LOG is 'loud'"),
+]
+
+
+@pytest.mark.parametrize(("env", "said"), BAD)
+def test_bad_settings_end_the_start_in_one_line(run: Run, env: dict[str, str], said: str) -> None:
+    """One ERROR line, code 2, nothing on standard output."""
+    ended = run(environment=env)
+    assert (ended.code, ended.stdout) == (2, "")
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_refused_start_changes_nothing(run_container: Any) -> None:
+    """No file of the container differs from the image."""
+    with run_container(None, environment={"SSH_PUBLIC_KEY": "nonsense"}) as container:
+        container.wait(timeout=30)
+        assert container.diff() in (None, [])
+
+
+def test_a_key_file_that_is_a_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    """Docker makes a folder for a mount whose file is missing."""
+    ended = run(volumes={str(tmp_path): {"bind": "/etc/gpuyard/authorized_keys", "mode": "ro"}})
+    assert ended.code == 2
+    assert "/etc/gpuyard/authorized_keys is a folder" in ended.stderr
+
+
+def test_a_port_that_is_taken_is_refused(run: Run, run_container: Any) -> None:
+    """Two containers in one network can't both have port 8888; the line names the way out."""
+    holder = "import socket, time; s = socket.create_server(('', 8888)); print('up', flush=True); time.sleep(60)"
+    with run_container(["/usr/bin/python3", "-c", holder]) as first:
+        next(iter(first.logs(stream=True, stderr=False)))
+        ended = run(network_mode=f"container:{first.id}")
+    assert ended.code == 1
+    assert "port 8888 for Jupyter is taken: free it, or choose another with -e JUPYTER_PORT=PORT" in ended.stderr
+
+
+def test_root_is_refused_unless_said(run: Run) -> None:
+    """With a command and without; the permission in words makes it root."""
+    for command in ([], ["id", "-u"]):
+        refused = run(*command, user="0")
+        assert refused.code == 2
+        assert "GPUYARD_ALLOW_ROOT=yes" in refused.stderr
+    assert run("id", "-u", user="0", environment={"GPUYARD_ALLOW_ROOT": "yes"}).stdout == "0\n"
+
+
+def test_logs_can_be_json_or_quiet(run: Run) -> None:
+    """Each JSON line is an object; quiet says nothing while all is well."""
+    said = run("true", environment={"GPUYARD_LOG": "json"}).stderr.splitlines()
+    assert [json.loads(line)["message"] for line in said] == [NO_GPU]
+    assert run("true", environment={"GPUYARD_LOG": "quiet"}).stderr == ""
+
+
+def test_without_service_and_command_there_is_usage_or_a_shell(run: Run, run_container: Any) -> None:
+    """No terminal: usage and code 2. A terminal: a shell."""
+    env = {"GPUYARD_SERVICES": "none"}
+    ended = run(environment=env)
+    assert (ended.code, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("usage: docker run")
+    with run_container(None, environment=env, tty=True, stdin_open=True) as container:
+        assert container.exec_run("ps -eo args=").output.decode().split("\n")[1] == "/bin/bash"
+
+
+def test_any_user_id_has_a_home_and_a_name(run: Run) -> None:
+    """Where the system's list has no such user."""
+    program = (
+        "import getpass, os, pathlib; p = pathlib.Path.home() / 'x'; p.touch(); print(getpass.getuser(), os.getuid())"
+    )
+    ended = run("python3", "-c", program, user="12345:0")
+    assert ended.stdout == "uid12345 12345\n"
+
+
+def test_a_command_with_a_key_starts_no_service(run: Run, key: KeyPair) -> None:
+    """The key alone is no request."""
+    ended = run("ps", "-eo", "comm=", environment={"SSH_PUBLIC_KEY": key.public})
+    assert ended.stdout.split() == ["tini", "ps"]

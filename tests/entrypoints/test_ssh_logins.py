@@ -1,0 +1,166 @@
+"""Logins into a running container, as users make them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.models.containers import Container
+
+from .conftest import KeyPair, greeting, host_port, log_of, wait_for
+
+pytestmark = pytest.mark.image
+PORTS = {"2222/tcp": ("127.0.0.1", None), "22/tcp": ("127.0.0.1", None)}
+NASTY = {
+    "QUOTES": "a \"b\" 'c' \\ end\\",
+    "COMMAND": "$(touch /tmp/executed) `touch /tmp/executed` ${HOME} #x; exit 3",
+    "UNICODE": "é 漢字 \t tab",
+    "lower_case": "kept",
+    "EMPTY": "",
+}
+
+
+@pytest.fixture(scope="module")
+def server(run_container: Any, key: KeyPair) -> Iterator[Container]:
+    """A container that serves SSH only, with an environment full of traps."""
+    environment = {**NASTY, "SSH_PUBLIC_KEY": f"# first\n{key.public}\n", "HF_TOKEN": "s3cret", "TWO": "a\nb"}
+    environment["GPUYARD_SERVICES"] = "ssh"
+    with run_container(None, environment=environment, ports=PORTS) as container:
+        wait_for(lambda: greeting(host_port(container, 2222)))
+        yield container
+
+
+def call(command: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a client to its end."""
+    return subprocess.run(command, input=text or "", capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("port", [2222, 22])
+def test_a_key_logs_in_on_both_ports(server: Container, key: KeyPair, port: int) -> None:
+    """As trainer, with the image's Python first on PATH."""
+    done = call(key.ssh(host_port(server, port), "id -un; command -v python"))
+    assert (done.returncode, done.stdout) == (0, "trainer\n/opt/venv/bin/python\n")
+
+
+def test_a_stranger_is_refused_and_never_asked_for_a_password(server: Container, key: KeyPair, tmp_path: Path) -> None:
+    """The server offers the key method only; another key, and root with the right key, are refused."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "other")], check=True)
+    port = host_port(server, 2222)
+    for stranger, user in ((KeyPair(tmp_path / "other", ""), "trainer"), (key, "root")):
+        done = call(stranger.ssh(port, "true", user=user))
+        assert done.returncode == 255
+        assert "Permission denied (publickey)." in done.stderr
+
+
+def test_sessions_see_the_containers_environment_and_never_execute_it(server: Container, key: KeyPair) -> None:
+    """Quotes, substitutions, tabs, other alphabets and lower-case names arrive as they were given."""
+    done = call(key.ssh(host_port(server, 2222), "env -0"))
+    seen = dict(pair.split("=", 1) for pair in done.stdout.split("\0") if pair)
+    assert {name: seen.get(name) for name in NASTY} == NASTY
+    for name in ("PATH", "VIRTUAL_ENV", "LANG", "PYTHONNOUSERSITE"):
+        assert seen[name]
+    assert server.exec_run("ls /tmp/executed").exit_code != 0
+
+
+def test_secrets_stay_out_of_sessions_and_the_log_names_them(server: Container, key: KeyPair) -> None:
+    """By name only; what sshd can't carry is named as well."""
+    done = call(key.ssh(host_port(server, 2222), "env"))
+    assert "HF_TOKEN" not in done.stdout
+    log = log_of(server)
+    assert "whose names say secret: HF_TOKEN" in log
+    assert "which sshd can't carry: TWO" in log
+    assert "s3cret" not in log
+
+
+def test_a_login_shell_keeps_the_path(server: Container, key: KeyPair) -> None:
+    """Debian's own profile would replace it."""
+    done = call([*key.ssh(host_port(server, 2222)), "-tt"], 'echo "<$PATH>"; exit\n')
+    assert "</opt/venv/bin:" in done.stdout
+
+
+def test_the_host_key_in_the_log_is_the_one_that_clients_see(server: Container) -> None:
+    """Users can compare it before they trust it."""
+    port = host_port(server, 2222)
+    scanned = subprocess.run(["ssh-keyscan", "-p", str(port), "127.0.0.1"], capture_output=True, check=True)
+    shown = subprocess.run(["ssh-keygen", "-lf", "-"], input=scanned.stdout, capture_output=True, check=True)
+    fingerprints = {line.split()[1] for line in shown.stdout.decode().splitlines()}
+    assert fingerprints
+    log = log_of(server)
+    assert all(fingerprint in log for fingerprint in fingerprints)
+
+
+def test_files_go_both_ways(server: Container, key: KeyPair, tmp_path: Path) -> None:
+    """scp by its new and its old protocol."""
+    source = tmp_path / "data"
+    source.write_bytes(os.urandom(100_000))
+    options = key.ssh(host_port(server, 2222))[1:-1]
+    options[options.index("-p")] = "-P"
+    for protocol in ("-s", "-O"):
+        back = tmp_path / f"back{protocol}"
+        for ends in ((str(source), "trainer@127.0.0.1:/tmp/data"), ("trainer@127.0.0.1:/tmp/data", str(back))):
+            assert call(["scp", protocol, *options, *ends]).returncode == 0
+        assert back.read_bytes() == source.read_bytes()
+
+
+def test_a_burst_of_probes_locks_nobody_out(server: Container, key: KeyPair) -> None:
+    """OpenSSH 10 punishes a source of many unfinished logins unless told not to."""
+    port = host_port(server, 2222)
+    for _ in range(40):
+        assert greeting(port).startswith(b"SSH-2.0-")
+    assert call(key.ssh(port, "true")).returncode == 0
+
+
+def test_the_log_of_sshd_carries_times(server: Container, key: KeyPair) -> None:
+    """And health probes from inside leave no line."""
+    call(key.ssh(host_port(server, 2222), "true"))
+    accepted = [line for line in log_of(server).splitlines() if "Accepted publickey for trainer" in line]
+    assert accepted
+    assert accepted[0][:2] == "20"
+    assert server.exec_run("/opt/gpuyard/entrypoints/health").exit_code == 0
+    assert "closed by 127.0.0.1" not in log_of(server)
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o664])
+def test_a_mounted_key_file_of_any_owner_and_mode_works(
+    run_container: Any, key: KeyPair, tmp_path: Path, mode: int
+) -> None:
+    """sshd itself would refuse it; it is copied, and left as it is."""
+    file = tmp_path / "authorized_keys"
+    file.write_text(f"{key.public}\n")
+    file.chmod(mode)
+    os.chown(file, 12345, 12345)
+    before = file.stat()
+    volumes = {str(file): {"bind": "/home/trainer/.ssh/authorized_keys", "mode": "ro"}}
+    with run_container(None, volumes=volumes, ports=PORTS) as container:
+        port = host_port(container, 2222)
+        wait_for(lambda: greeting(port))
+        assert call(key.ssh(port, "true")).returncode == 0
+    after = file.stat()
+    kept = ("st_ino", "st_uid", "st_gid", "st_mode", "st_mtime_ns", "st_size")
+    assert [getattr(before, name) for name in kept] == [getattr(after, name) for name in kept]
+
+
+def test_host_keys_on_a_volume_outlive_the_container(run_container: Any, key: KeyPair, tmp_path: Path) -> None:
+    """Without a volume two containers have different keys; with one they have the same."""
+    tmp_path.chmod(0o777)
+
+    def fingerprint(volumes: dict[str, dict[str, str]]) -> str:
+        environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
+        with run_container(None, environment=environment, volumes=volumes) as container:
+            log = wait_for(lambda: log_of(container) if "host key SHA256:" in log_of(container) else "")
+        return log.split("host key ")[1].split()[0]
+
+    mounted = {str(tmp_path): {"bind": "/var/lib/gpuyard/ssh", "mode": "rw"}}
+    assert fingerprint(mounted) == fingerprint(mounted)
+    assert fingerprint({}) != fingerprint({})
+
+
+def test_a_user_without_a_name_is_told_that_ssh_does_not_serve_it(run: Any, key: KeyPair) -> None:
+    """In one line, before anything is started."""
+    ended = run(user="12345:0", environment={"SSH_PUBLIC_KEY": key.public})
+    assert ended.code == 2
+    assert "SSH does not serve uid 12345" in ended.stderr
