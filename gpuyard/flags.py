@@ -16,7 +16,8 @@ GIB = 1 << 30
 SHM_DEFAULT = 8 * GIB
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": GIB}
 _SECRET = re.compile(r"TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIAL|API_?KEY|PRIVATE|ACCESS_KEY", re.IGNORECASE)
-# Locked memory for RDMA and pinned buffers, and the stack that NVIDIA asks for.
+# Locked memory for RDMA and pinned buffers, and the stack that NVIDIA asks for. Only beside a GPU:
+# an engine that itself runs in a container, as in CI, may not raise the limit and would not start.
 _ULIMITS = (("memlock", -1), ("stack", 64 << 20))
 
 
@@ -87,7 +88,7 @@ class Start:
     def line(self) -> list[str]:
         """The `docker run` line that starts exactly this."""
         options = {"--name": [self.name] if self.name else [], "--shm-size": [self.shm]}
-        options["--ulimit"] = [f"{name}={value}" for name, value in _ULIMITS]
+        options["--ulimit"] = [f"{name}={value}" for name, value in self._ulimits()]
         options["--publish"] = [port.words for port in self.ports] + list(self.publish)
         options["--volume"] = list(self.volumes)
         options["--env"] = list(self.env)
@@ -99,6 +100,9 @@ class Start:
         mode = ["--detach"] if self.detach else ["-it"] if self.terminal else ["-i"]
         return mode if self.keep else [*mode, "--rm"]
 
+    def _ulimits(self) -> tuple[tuple[str, int], ...]:
+        return _ULIMITS if self.gpus.devices else ()
+
     def options(self) -> dict[str, Any]:
         """The same for ``docker.containers.create``, which takes values in ``env``, not bare names."""
         return {
@@ -107,7 +111,7 @@ class Start:
             "name": self.name,
             "device_requests": self.gpus.requests(),
             "shm_size": size(self.shm),
-            "ulimits": [Ulimit(name=name, soft=value, hard=value) for name, value in _ULIMITS],
+            "ulimits": [Ulimit(name=name, soft=value, hard=value) for name, value in self._ulimits()],
             "ports": {f"{port.container}/tcp": (port.bind, port.host) for port in self.ports},
             "volumes": list(self.volumes),
             "environment": list(self.env),

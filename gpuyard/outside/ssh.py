@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,6 +22,8 @@ PORT, ALSO = 2222, 22
 SECONDS = 10.0
 CARRIED = ("PATH", "VIRTUAL_ENV", "NVIDIA_VISIBLE_DEVICES", "PYTORCH_VERSION")
 PROGRAM = f"import json,os,sys;print(json.dumps([sys.executable,{{k:os.environ.get(k) for k in {CARRIED!r}}}]))"
+# paramiko logs a traceback for each refused connection, which is what several checks are about.
+logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 REMEDY = "look at the container's log; the service is entrypoints/services/ssh"
 
 
