@@ -105,7 +105,7 @@ def test_what_a_probe_prints_stays_off_stdout(capfd: pytest.CaptureFixture[str])
     assert "noise" in finding.error
 
 
-def test_what_a_probe_started_is_gone(tmp_path: Path) -> None:
+def test_what_a_probe_started_is_gone() -> None:
     """A probe's own children end with it, also when they hold its pipe open."""
 
     def leave_child() -> Facts:
