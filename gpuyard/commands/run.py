@@ -128,10 +128,16 @@ def refuse(client: docker.DockerClient, start: Start) -> None:
         check_ports(start.ports, holders(client), OPTIONS)
 
 
+def ways_in(start: Start) -> list[str]:
+    """Where the services will be, by the ports of this host, which the container does not know."""
+    urls = {JUPYTER: "JupyterLab: http://{}:{}/lab (the log shows the token)", SSH: "SSH: ssh -p {1} trainer@{0}"}
+    return [f"gpuyard: {urls[port.container].format(port.bind, port.host)}" for port in start.ports]
+
+
 def launch(start: Start, secrets: dict[str, str]) -> None:
     """Prints the line and becomes docker."""
     line = start.line()
-    print(shlex.join(line), file=sys.stderr, flush=True)
+    print(shlex.join(line), *ways_in(start), sep="\n", file=sys.stderr, flush=True)
     if shutil.which("docker") is None:
         raise UserError("the docker command is missing: install docker-cli (the engine itself answers)")
     os.execvpe("docker", line, {**os.environ, **secrets})

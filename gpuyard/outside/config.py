@@ -10,6 +10,7 @@ from verify.model import Claims, Facts, Level, Owner, Status, Verdict
 TUNING = re.compile(r"^(NCCL_|OMP_|MKL_|CUDA_|CUBLAS_|CUDNN_|TORCH_NCCL_|PYTORCH_(CUDA_)?ALLOC_CONF$|LD_)")
 """Baked values of these beat what a user sets under Slurm and Kubernetes, or break the loader."""
 NVIDIA = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+SHOWN = 4
 USER, WORKDIR = "trainer", "/workspace"
 ENTRYPOINT = ["/usr/bin/tini", "-g", "--", "/opt/gpuyard/entrypoints/start"]
 
@@ -68,7 +69,8 @@ def _has_health(facts: Facts) -> bool:
 
 def _judge(faults: list[str], observed: str, expected: str, remedy: str) -> Verdict:
     if faults:
-        return Verdict(Status.FAIL, "; ".join(faults), expected, remedy, Owner.IMAGE)
+        more = [f"and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
+        return Verdict(Status.FAIL, "; ".join(faults[:SHOWN] + more), expected, remedy, Owner.IMAGE)
     return Verdict(Status.PASS, observed, expected)
 
 

@@ -10,7 +10,7 @@ from gpuyard.outside import config, content, jupyter, life, ssh
 from gpuyard.outside.world import Outside, World
 from verify import registry
 from verify.model import Check, Claims, Finding, Level
-from verify.run import run_checks
+from verify.run import INTERRUPTED, run_checks
 
 CHECKS: list[Outside] = [
     *content.CHECKS,
@@ -63,11 +63,16 @@ def _with_needs(checks: list[Outside], names: set[str]) -> list[Outside]:
 def run(
     checks: Iterable[Outside], level: Level, world: World, claims: Claims, tell: Callable[[str], None]
 ) -> list[Finding]:
-    """Runs the chosen checks of one level; the findings say that they were made from outside."""
+    """Runs the chosen checks of one level; the findings say that they were made from outside.
+
+    Raises KeyboardInterrupt if the user interrupted them: there is no report about half a look.
+    """
     bound = [check.bind(world) for check in checks if check.level is level]
 
     def show(number: int, total: int, check: Check) -> None:
         tell(f"outside, {level.value} {number}/{total}: {check.title}")
 
     findings = run_checks(bound, {check.id for check in bound}, claims, show)
+    if any(finding.verdict.observed == INTERRUPTED for finding in findings):
+        raise KeyboardInterrupt
     return [replace(finding, where="outside") for finding in findings]
