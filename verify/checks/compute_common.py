@@ -10,6 +10,9 @@ from verify.model import Facts, Owner, Verdict
 
 Measure = Callable[[], Dict[str, Any]]
 
+GPU_WORKS = ("torch-cuda", "gpu-arch")
+"""Checks without whose pass no kernel can run."""
+
 REMEDIES = (
     (
         "no kernel image",

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Dict, List
 
 from verify.checks.common import failed, passed
-from verify.checks.compute_common import attempt, attempt_on_gpu, unmeasured
+from verify.checks.compute_common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 
 TOLERANCE = 1e-5
@@ -76,9 +76,10 @@ CHECKS: List[Check] = [
         id="torch-compile",
         group="compile",
         level=Level.CPU,
-        title="torch.compile builds a right kernel for the CPU",
+        title="torch.compile works on the CPU",
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
+        needs=("compiler",),
         isolation=Isolation.TORCH,
         timeout=120.0,
     ),
@@ -86,9 +87,10 @@ CHECKS: List[Check] = [
         id="torch-compile-gpu",
         group="gpu",
         level=Level.GPU,
-        title="torch.compile builds a right kernel for the GPU",
+        title="torch.compile works on the GPU",
         probe=probe_gpu,
         evaluate=partial(evaluate, Owner.IMAGE),
+        needs=GPU_WORKS,
         isolation=Isolation.TORCH,
         timeout=120.0,
     ),

@@ -6,7 +6,7 @@ import tempfile
 from typing import Any, Dict, List
 
 from verify.checks.common import failed, passed
-from verify.checks.compute_common import attempt_on_gpu, unmeasured
+from verify.checks.compute_common import GPU_WORKS, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 
 MIB = 2**20
@@ -103,6 +103,7 @@ CHECKS: List[Check] = [
         title="GPU memory is given and taken back",
         probe=probe_memory,
         evaluate=evaluate_memory,
+        needs=GPU_WORKS,
         isolation=Isolation.TORCH,
         timeout=60.0,
     ),
@@ -113,6 +114,7 @@ CHECKS: List[Check] = [
         title="NCCL starts on one GPU",
         probe=probe_nccl,
         evaluate=evaluate_nccl,
+        needs=GPU_WORKS,
         isolation=Isolation.TORCH,
         timeout=90.0,
     ),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, Optional
 
 from verify.checks.common import failed, passed
-from verify.checks.compute_common import attempt, attempt_on_gpu, unmeasured
+from verify.checks.compute_common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 
 SIZE = 256
@@ -17,7 +17,7 @@ EXPECTED = "relative error against fp64 at most " + ", ".join(f"{name} {bound:g}
 
 def probe_cpu() -> Facts:
     """Multiply on the CPU in each format."""
-    return attempt(lambda: {"devices": [_measure("cpu", "CPU", bf16=True)]})
+    return attempt(lambda: {"devices": [_measure("cpu", "", bf16=True)]})
 
 
 def probe_gpu() -> Facts:
@@ -94,7 +94,7 @@ def _summary(device: Mapping[str, Any]) -> str:
         f"{name} {error:.1e}" if error is not None else f"{name} not in hardware"
         for name, error in device["errors"].items()
     )
-    return f"{device['device']} {device['name']}: {errors}"
+    return f"{device['device']} {device['name']}".strip() + f": {errors}"
 
 
 CHECKS: List[Check] = [
@@ -102,7 +102,7 @@ CHECKS: List[Check] = [
         id="matmul-cpu",
         group="compute",
         level=Level.CPU,
-        title="matrix products on the CPU have the right values",
+        title="Matrix products on the CPU have the right values",
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
         isolation=Isolation.TORCH,
@@ -112,9 +112,10 @@ CHECKS: List[Check] = [
         id="matmul-gpu",
         group="gpu",
         level=Level.GPU,
-        title="matrix products on every GPU have the right values",
+        title="Matrix products on every GPU have the right values",
         probe=probe_gpu,
         evaluate=partial(evaluate, Owner.HOST),
+        needs=GPU_WORKS,
         isolation=Isolation.TORCH,
         timeout=90.0,
     ),

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, Tuple
 
 from verify.checks.common import failed, passed
-from verify.checks.compute_common import attempt, attempt_on_gpu, unmeasured
+from verify.checks.compute_common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 
 SEED = 7
@@ -111,6 +111,7 @@ def _on_gpu(name: str, model: str, recipe: str) -> Check:
         title=f"{model} learns on the GPU",
         probe=partial(probe_gpu, recipe),
         evaluate=partial(evaluate, Owner.HOST),
+        needs=GPU_WORKS,
         isolation=Isolation.TORCH,
         timeout=120.0,
     )

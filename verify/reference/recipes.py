@@ -48,7 +48,7 @@ def _reversal_task(seed: int) -> Task:
     return model, train, ReversalDataset(128, length, symbols, seed + 1)
 
 
-RNN_TITLES = Recipe("rnn-titles", _titles_task, collate_titles, 10, 20, 5e-3, bound=0.3)
+RNN_TITLES = Recipe("rnn-titles", _titles_task, collate_titles, 14, 25, 2e-3, bound=0.3)
 TRANSFORMER_REVERSAL = Recipe(
     "transformer-reversal", _reversal_task, collate_reversals, 6, 64, 5e-3, bound=0.5
 )

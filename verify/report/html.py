@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from pathlib import Path
 from string import Template
@@ -18,10 +19,11 @@ from verify.report.view import (
     image_name,
     needs_words,
     outcome,
-    repeats,
+    same_skip,
     sections,
 )
 
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*(=[^\s,;)&]*\w)?")
 HERE = Path(__file__).parent
 SIGNS = {"pass": "✓", "fail": "✗", "unknown": "?", "skip": "–"}
 OUTCOME_CLASS = {"passed": "pass", "failed": "fail"}
@@ -39,7 +41,7 @@ def render(report: Report) -> str:
         outcome=escape(outcome(report)),
         started=escape(str(report["started"])),
         image=escape(image_name(report)),
-        verdict=escape(report["result"]["verdict"]),
+        verdict=_prose(report["result"]["verdict"]),
         counts=_counts(report["counts"]),
         chain=_chain(report),
         training=_training(report["training"]),
@@ -48,6 +50,11 @@ def render(report: Report) -> str:
         schema=escape(report["schema"]),
         json=escape(json.dumps(report, indent=2, ensure_ascii=False)),
     )
+
+
+def _prose(text: str) -> str:
+    """Escaped text whose command-line flags are set as code, so that no line breaks within them."""
+    return FLAG.sub(lambda flag: f"<code>{flag.group()}</code>", escape(text))
 
 
 def _status(status: str) -> str:
@@ -75,7 +82,7 @@ def _link(section: Section, broken: Any) -> str:
     counted = ((section.count(status), status) for status in STATUSES)
     tally = ", ".join(f"{count} {status}" for count, status in counted if count)
     return (
-        f'<li class="{kind}"><span class="level">{_status(section.status())} {escape(section.level)}</span>'
+        f'<li class="{kind}"><span class="level">{escape(section.level)}</span>{_status(section.status())}'
         f'<span class="tally">{tally}</span>{mark}</li>'
     )
 
@@ -97,13 +104,14 @@ def _row(rows: Tuple[Row, ...], index: int) -> str:
         f'<tr class="{escape(row["status"])}" id="check-{escape(row["check"])}"><td>{_status(row["status"])}</td>'
         f'<td class="check"><span class="title">{escape(row["title"])}</span>'
         f'<span class="id">{escape(row["check"])}</span>{labels}</td>'
-        f'<td class="seen">{_seen(row, repeats(rows, index))}</td>'
+        f'<td class="seen">{_seen(row, same_skip(rows, index))}</td>'
         f'<td class="time">{row["seconds"]:.2f}</td></tr>'
     )
 
 
-def _seen(row: Row, again: bool) -> str:
-    seen = '<span class="again">as above</span>' if again else escape(row["observed"])
+def _seen(row: Row, other: str) -> str:
+    """What was observed; a reason that another row gives in full is not said again."""
+    seen = f'<span class="again">as {escape(other)}</span>' if other else escape(row["observed"])
     return seen + (_advice(row) if needs_words(row) else "")
 
 
@@ -113,7 +121,7 @@ def _advice(row: Row) -> str:
         parts.append(f"<dt>Expected</dt><dd>{escape(row['expected'])}</dd>")
     if row["remedy"]:
         owner = f" ({escape(row['owner'])})" if row["owner"] else ""
-        parts.append(f'<dt>What to do{owner}</dt><dd class="remedy">{escape(row["remedy"])}</dd>')
+        parts.append(f'<dt>What to do{owner}</dt><dd class="remedy">{_prose(row["remedy"])}</dd>')
     if row["error"]:
         parts.append(f"<dt>Error</dt><dd><pre>{escape(row['error'])}</pre></dd>")
     return f'<dl class="advice">{"".join(parts)}</dl>' if parts else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Iterator, List
 
-from verify.report.view import STATUSES, Report, Row, Section, needs_words, repeats, sections
+from verify.report.view import STATUSES, Report, Row, Section, needs_words, same_skip, sections
 
 COLORS = {"pass": "32", "fail": "1;31", "unknown": "33", "skip": "2"}
 WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "UNKNOWN", "skip": "skip"}
@@ -18,14 +18,15 @@ def render(report: Report, color: bool, width: int) -> str:
     width = max(width, NARROWEST)
     longest = max([len(row["check"]) for row in report["findings"]] or [0])
     lines = [line for section in sections(report) for line in _section(section, longest, color, width)]
-    lines += textwrap.wrap(report["result"]["verdict"], width)
-    return "\n".join([*lines, "", *textwrap.wrap(_counts(report), width)])
+    lines += [*_wrap(report["result"]["verdict"], width), ""]
+    return "\n".join([*lines, *_wrap(_counts(report), width)])
 
 
 def _section(section: Section, longest: int, color: bool, width: int) -> Iterator[str]:
     yield _paint(section.level, "1", color)
     for index, row in enumerate(section.rows):
-        seen = "as above" if repeats(section.rows, index) else row["observed"]
+        other = same_skip(section.rows, index)
+        seen = f"as {other}" if other else row["observed"]
         yield from _row(row, seen, longest, color, width)
     yield ""
 
@@ -54,7 +55,8 @@ def _advice(row: Row, width: int) -> List[str]:
 
 
 def _wrap(text: str, width: int) -> List[str]:
-    return textwrap.wrap(_printable(text), width) or [""]
+    """Lines of at most ``width``; flags and names are not broken at their hyphens."""
+    return textwrap.wrap(_printable(text), width, break_on_hyphens=False) or [""]
 
 
 def _printable(text: str) -> str:

@@ -58,12 +58,13 @@ def needs_words(row: Row) -> bool:
     return row["status"] in ("fail", "unknown") or (row["status"] == "skip" and row["required"])
 
 
-def repeats(rows: Sequence[Row], index: int) -> bool:
-    """Whether a row was skipped for the very reason of the row above it."""
-    if index == 0:
-        return False
-    above, row = rows[index - 1], rows[index]
-    return row["status"] == above["status"] == "skip" and row["observed"] == above["observed"]
+def same_skip(rows: Sequence[Row], index: int) -> str:
+    """The check above that was skipped for the very same reason; empty when there is none."""
+    row = rows[index]
+    if row["status"] != "skip":
+        return ""
+    alike = (above for above in rows[:index] if above["status"] == "skip")
+    return next((str(above["check"]) for above in alike if above["observed"] == row["observed"]), "")
 
 
 def image_name(report: Report) -> str:
