@@ -197,3 +197,12 @@ def test_a_workspace_of_someone_else_is_told_and_left_alone(run_container: Any, 
         wait_for(lambda: said in log_of(container))
     assert tmp_path.stat()[:6] == before[:6]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_quiet_start_still_shows_the_random_token(run_container: Any) -> None:
+    """Nobody could log in without it; all else is silent."""
+    with run_container(None, environment={"GPUYARD_LOG": "quiet"}, ports=PORTS) as container:
+        jupyter_port(container)
+        lines = log_of(container).splitlines()
+    assert len(lines) == 1
+    assert "/lab?token=" in lines[0]

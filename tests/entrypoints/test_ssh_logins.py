@@ -164,3 +164,25 @@ def test_a_user_without_a_name_is_told_that_ssh_does_not_serve_it(run: Any, key:
     ended = run(user="12345:0", environment={"SSH_PUBLIC_KEY": key.public})
     assert ended.code == 2
     assert "SSH does not serve uid 12345" in ended.stderr
+
+
+def test_a_key_file_that_cannot_be_read_is_refused_with_the_ways_out(run: Any, key: KeyPair, tmp_path: Path) -> None:
+    """A private mode and another owner: what a mount of one's own ~/.ssh often looks like."""
+    file = tmp_path / "authorized_keys"
+    file.write_text(f"{key.public}\n")
+    file.chmod(0o600)
+    ended = run(volumes={str(file): {"bind": "/etc/gpuyard/authorized_keys", "mode": "ro"}})
+    assert ended.code == 2
+    assert "/etc/gpuyard/authorized_keys can't be read (Permission denied)" in ended.stderr
+    assert "-e SSH_PUBLIC_KEY=" in ended.stderr
+
+
+def test_without_port_22_ssh_answers_on_2222_and_says_so(run_container: Any, key: KeyPair) -> None:
+    """Port 22 is best effort: under host networking it is seldom to be had."""
+    environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
+    sysctls = {"net.ipv4.ip_unprivileged_port_start": "1024"}
+    with run_container(None, environment=environment, ports=PORTS, sysctls=sysctls) as container:
+        port = host_port(container, 2222)
+        wait_for(lambda: greeting(port))
+        assert call(key.ssh(port, "true")).returncode == 0
+        assert "port 22 can't be had (Permission denied): SSH answers on 2222 only" in log_of(container)
