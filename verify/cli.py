@@ -104,14 +104,10 @@ def _plan(options: argparse.Namespace, claims: Claims) -> Plan:
     """The plan for the options; names that do not exist raise before anything runs."""
     only, require = _names(options.only), _names(options.require)
     profile = find_profile(options.profile or "default")
-    checks = registry.CHECKS
     if only:
-        return plan_only(checks, only, require)
-    if options.level:
-        named = set(registry.with_needs(checks, registry.resolve(checks, require)))
-        named |= set(registry.at_most(checks, Level(options.level)))
-        checks = [check for check in checks if check.id in named]
-    return plan_profile(profile, checks, claims, require, count_gpus())
+        return plan_only(registry.CHECKS, only, require)
+    level = Level(options.level) if options.level else None
+    return plan_profile(profile, registry.CHECKS, claims, require, count_gpus(), level)
 
 
 def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import FrozenSet, Iterable, List, Set, Tuple
+from typing import FrozenSet, Iterable, List, Optional, Set, Tuple
 
 from verify.model import Check, Claims, Level
-from verify.registry import names, resolve, unknown_text, with_needs
+from verify.registry import at_most, names, resolve, unknown_text, with_needs
 
 ADVISORY_GROUPS = frozenset({"shm", "limits", "environment"})
 """They depend on how somebody started the container, not on the image: red in the table, but the
@@ -61,11 +61,19 @@ def find_profile(name: str) -> Profile:
     raise UnknownProfile(unknown_text("profile", name, (profile.name for profile in PROFILES)))
 
 
-def plan_profile(profile: Profile, checks: List[Check], claims: Claims, require: Iterable[str], gpus: int) -> Plan:
+def plan_profile(
+    profile: Profile,
+    checks: List[Check],
+    claims: Claims,
+    require: Iterable[str],
+    gpus: int,
+    level: Optional[Level] = None,
+) -> Plan:
     """The plan of a profile. ``gpus`` is the number of GPUs of which there is a sign.
 
     The default profile requires the GPU's checks only where there is a sign of a GPU, and those of
-    several GPUs only where there are several; the image's own list is added to it.
+    several GPUs only where there are several; the image's own list is added to it. ``level`` leaves
+    out what needs more of a machine, but for what ``require`` names.
     """
     chosen = {c.id for c in checks if c.level in profile.levels or c.group in profile.groups}
     must = set(chosen)
@@ -75,6 +83,9 @@ def plan_profile(profile: Profile, checks: List[Check], claims: Claims, require:
         must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks) | own
     if profile.name != "image" and not claims.image:
         must -= NEED_CLAIMS
+    if level:
+        chosen &= set(at_most(checks, level))
+        must &= chosen
     must |= set(resolve(checks, require))
     return _plan(profile.name, checks, chosen | must, must, absent)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from importlib import metadata
 from typing import Any, Dict, Iterable, List, Sequence
 
@@ -82,7 +81,6 @@ def host(findings: Sequence[Finding]) -> Dict[str, Any]:
         "torch": _installed("torch"),
         "gpus": gpus[0] if gpus else [],
         "container": system.in_container(),
-        "executable": sys.executable,
     }
 
 

@@ -86,8 +86,13 @@ def test_names_are_ids_groups_and_levels() -> None:
 
 
 def test_a_level_leaves_out_what_needs_more() -> None:
-    """--level container keeps image and container."""
+    """--level container keeps image and container, and what --require names; nothing is absent for it."""
     assert at_most(SMALL, Level.CONTAINER) == ["files", "size"]
+    own = Claims({"required": ["cpu", "image"]}, {})
+    small = plan_profile(find_profile("default"), SMALL, own, ["one-gpu"], 0, Level.CONTAINER)
+    assert ids(small) == ["files", "size", "one-gpu"]
+    assert small.required == {"files", "one-gpu"}
+    assert small.absent == ()
 
 
 @pytest.mark.parametrize("name", sorted(NEED_CLAIMS))

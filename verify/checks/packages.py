@@ -86,11 +86,12 @@ def evaluate_strays(facts: Facts, claims: Claims) -> Verdict:
 
 def probe_requirements() -> Facts:
     """Every requirement of every installed package that is not met, as ``pip check`` does it."""
+    have = installed()
+    needs = [(str(d.metadata["Name"]), need) for d in metadata.distributions() for need in d.requires or ()]
+    # Last, because importing a vendored copy puts its neighbours on the path as if they were installed.
     parser = requirement_parser()
     if parser is None:
         return {"parser": False, "broken": [], "count": 0}
-    have = installed()
-    needs = [(str(d.metadata["Name"]), need) for d in metadata.distributions() for need in d.requires or ()]
     return {"parser": True, "broken": broken_requirements(needs, have, parser), "count": len(have)}
 
 
