@@ -77,13 +77,22 @@ def in_use(thing: Container | Volume) -> bool:
 
 
 def made(client: docker.DockerClient) -> Iterator[Thing]:
-    """Images with our label, whatever they are called, and tags of the catalogue's repository."""
-    repository = catalogue.load().repository
-    found = client.images.list(all=False, filters={"label": f"{LABEL}.line"})
-    found += [image for image in client.images.list(name=repository) if image not in found]
-    for image in found:
-        name = ", ".join(image.tags) or f"{image.short_id} (no tag)"
-        yield Thing(f"image {name}", int(image.attrs["Size"]), partial(client.images.remove, image.id, force=True))
+    """Images under the catalogue's repository, and ours that lost their tag.
+
+    What somebody built on top inherits our labels; under another name it is theirs and stays.
+    """
+    prefix = catalogue.load().repository + ":"
+    for image in client.images.list(filters={"label": f"{LABEL}.line"}):
+        ours = [tag for tag in image.tags if tag.startswith(prefix)]
+        if ours or not image.tags:
+            names = ours or [str(image.id)]
+            shown = ", ".join(ours) or f"{image.short_id} (no tag)"
+            yield Thing(f"image {shown}", int(image.attrs["Size"]), partial(_untag, client, names))
+
+
+def _untag(client: docker.DockerClient, names: list[str]) -> None:
+    for name in names:
+        client.images.remove(name)
 
 
 def _folders(folders: tuple[Path, ...]) -> Iterator[Thing]:

@@ -32,7 +32,7 @@ from verify.model import Claims, Level
 from verify.results import build
 from verify.verdict import FAILED, NOT_RUN
 
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 MOUNTS = ("/workspace", "/mnt/data", "/mnt/models")
 OURS = ("shm",)
 """Groups that are advice where somebody else starts the container. This one was started by us."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import docker
 import pytest
 
+from gpuyard import catalogue
+from gpuyard.claims import LABEL
 from gpuyard.commands import clean
 from gpuyard.containers import RUN, SESSION, Owner
 
@@ -79,6 +83,24 @@ def test_volumes_of_dead_sessions_go_and_those_of_living_ones_stay(docker_client
     finally:
         for volume in (dead, mine, foreign):
             volume.remove(force=True)
+
+
+@pytest.mark.engine
+def test_an_image_that_somebody_built_on_ours_is_theirs(docker_client: docker.DockerClient) -> None:
+    """Labels are inherited, so it is the name that decides; without any name it is waste."""
+    recipe = f"FROM scratch\nLABEL {LABEL}.line=9.9\nLABEL test={os.getpid()}\n".encode()
+    repository = catalogue.load().repository
+    names = [f"{repository}:test-{os.getpid()}", f"theirs:test-{os.getpid()}"]
+    image, _ = docker_client.images.build(fileobj=io.BytesIO(recipe), tag=names[0], rm=True)
+    try:
+        assert f"image {names[0]}" in [thing.name for thing in clean.made(docker_client)]
+        image.tag(*names[1].split(":"))
+        (thing,) = [thing for thing in clean.made(docker_client) if names[0] in thing.name]
+        thing.remove()
+        assert docker_client.images.get(names[1]).tags == [names[1]]
+        assert not [thing for thing in clean.made(docker_client) if str(os.getpid()) in thing.name]
+    finally:
+        docker_client.images.remove(names[1], force=True)
 
 
 @pytest.mark.image
