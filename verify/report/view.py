@@ -25,12 +25,13 @@ class Section:
         return sum(row["status"] == status for row in self.rows)
 
     def status(self) -> str:
-        """The worst that counts: any failure, else any doubt, else pass; skip if nothing ran."""
+        """The worst that counts: a failure, a doubt, a required check that was skipped, else pass."""
         present = {row["status"] for row in self.rows}
-        for status in ("fail", "unknown", "pass"):
+        for status in ("fail", "unknown"):
             if status in present:
                 return status
-        return "skip"
+        unproven = any(row["status"] == "skip" and row["required"] for row in self.rows)
+        return "skip" if unproven or "pass" not in present else "pass"
 
 
 def sections(report: Report) -> List[Section]:
