@@ -23,7 +23,7 @@ compile_new() {
   mapfile -t new < <(comm -13 "$1" <(list_site))
   ((${#new[@]})) || return 0
   cd "$site"
-  "$python" -m compileall -q -j 1 --invalidation-mode unchecked-hash "${new[@]}" || {
+  "$python" -W ignore -m compileall -q -j 1 --invalidation-mode unchecked-hash "${new[@]}" || {
     # Some packages ship templates that are no valid Python; their own tests leave them out too.
     [[ $? == 1 ]]
   }

@@ -12,7 +12,8 @@ from gpuyard import paths
 from gpuyard.catalogue import Origin
 from gpuyard.claims import Product, labels, write_claims
 
-COMPRESSION = "compression=zstd,compression-level=3"
+COMPRESSION = "compression=zstd,compression-level=7"
+"""Level 7 costs about twice the time of level 3 and saves a tenth of the size (README, Figures)."""
 
 
 @dataclass(frozen=True)

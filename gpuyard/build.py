@@ -25,7 +25,10 @@ WARM_GB = 3
 
 @dataclass(frozen=True)
 class Built:
-    """An image that has been built: its moving tag, digest, content size in bytes and layers."""
+    """An image that has been built: its tags, digest, size in bytes as the engine keeps it, and layers.
+
+    With the containerd image store the size is that of the compressed content.
+    """
 
     tags: tuple[str, ...]
     digest: str

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import docker
 from docker.errors import DockerException
 
-import docker
 from gpuyard import paths
 from gpuyard.errors import UserError
 from gpuyard.process import log, run

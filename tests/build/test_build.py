@@ -1,0 +1,94 @@
+"""Building: what is refused before anything is built."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuyard import base, build, index, paths
+from gpuyard.catalogue import Catalogue
+from gpuyard.errors import UsageError, UserError
+
+
+def gpuyard(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs the CLI as a user would."""
+    command = [sys.executable, "-m", "gpuyard", *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=paths.ROOT)
+
+
+def test_an_unknown_line_is_one_line_and_exit_2() -> None:
+    """The CLI names the known lines and ends with 2, without a traceback."""
+    done = gpuyard("build", "3.1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("gpuyard: unknown line '3.1'.")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_inner_layer_is_not_a_product(table: Catalogue) -> None:
+    """`--target torch` is refused: only images with a tag can be asked for."""
+    with pytest.raises(UsageError, match="inner layer; build one of: runtime, workbench"):
+        build.product(table, None, "torch")
+
+
+def test_an_unknown_operating_system_is_refused(table: Catalogue) -> None:
+    """The refusal names the declared ones."""
+    with pytest.raises(UsageError, match="Known: debian-13"):
+        build.product(table, None, os="alpine")
+
+
+@pytest.mark.parametrize("architecture", ["aarch64", "arm64"])
+def test_arm64_is_refused_in_one_line(architecture: str) -> None:
+    """Declared, not supported yet."""
+    with pytest.raises(UserError, match="linux/amd64 only"):
+        build.refuse_platform(architecture)
+
+
+def test_x86_64_is_accepted() -> None:
+    """The platform that is built."""
+    build.refuse_platform("x86_64")
+
+
+def test_a_full_disk_is_refused_with_the_figure(tmp_path: Path) -> None:
+    """The message says what is free, what is needed, and how to free some."""
+    with pytest.raises(UserError, match=r"GB free and this build needs 100000000 GB.*gpuyard clean"):
+        build.require_space(tmp_path, 1e8)
+
+
+def test_enough_disk_is_accepted(tmp_path: Path) -> None:
+    """A build that fits is not refused."""
+    build.require_space(tmp_path, 0.001)
+
+
+def test_a_base_origin_that_is_not_declared_is_refused(table: Catalogue) -> None:
+    """An nvidia/cuda base can't be bootstrapped, and the refusal says what is declared."""
+    name, system = next((n, s) for n, s in table.os.items() if "bootstrap" not in s.origins)
+    with pytest.raises(UserError, match="not declared for --base bootstrap; declared: registry"):
+        base.choose(name, system, "bootstrap")
+
+
+def test_dry_run_builds_nothing_and_names_the_tags(table: Catalogue) -> None:
+    """`build --dry-run` prints what would be built."""
+    done = gpuyard("build", "--dry-run")
+    assert done.returncode == 0
+    assert done.stdout.startswith(table.tag(table.default_line, "workbench"))
+
+
+def test_uv_is_pointed_at_the_indexes_of_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mirror of pip's configuration is uv's default index; local folders can't reach a build."""
+    monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "file:///wheels https://second.example/simple")
+    urls = index.indexes()
+    assert urls == ["https://mirror.example/simple", "https://second.example/simple"]
+    assert index.uv_environment(urls)["UV_DEFAULT_INDEX"] == urls[0]
+    assert index.uv_configuration(urls).count("default = true") == 1
+
+
+def test_the_first_certificate_variable_that_is_a_file_wins(tmp_path: Path) -> None:
+    """A variable that points nowhere is passed over."""
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+    assert index.ca_bundle({"SSL_CERT_FILE": "/nowhere", "PIP_CERT": str(bundle)}) == bundle

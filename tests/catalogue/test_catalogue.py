@@ -1,0 +1,120 @@
+"""The catalogue: what it says, and what it refuses with file, key, found and expected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuyard import catalogue, claims, paths
+from gpuyard.catalogue import Catalogue, runs_on
+from gpuyard.errors import UsageError, UserError
+
+
+def broken(tmp_path: Path, old: str, new: str) -> Path:
+    """A copy of the catalogue with one thing changed."""
+    text = paths.CATALOGUE.read_text()
+    assert old in text
+    path = tmp_path / "catalogue.toml"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('default_line = "2.9"', 'default_line = "2.8"', ["default_line", "unknown name '2.8'", "Known: 2.7, 2.9"]),
+        ('cuda = "12.8"', 'cuda = "12.7"', ["line.2.9.cuda", "12.7"]),
+        ('torch = "2.9.1"', 'torch = "latest"', ["line.2.9.torch", "found 'latest'"]),
+        ('parent = "cuda"', 'parent = "coda"', ["image.torch.parent", "Did you mean 'cuda'"]),
+        ('uv = "', 'uvv = "', ["uvv", "uv: Field required"]),
+        ('suite = "trixie"\n', "", ["os.debian-13", "'bootstrap' needs a suite"]),
+        ("[os.debian-13]", "[os.debian-13", ["not TOML"]),
+    ],
+)
+def test_a_fault_is_named_with_its_file_and_key(tmp_path: Path, old: str, new: str, words: list[str]) -> None:
+    """Every kind of fault ends in one UserError that names the file, the key and what was found."""
+    path = broken(tmp_path, old, new)
+    with pytest.raises(UserError) as caught:
+        catalogue.load(path)
+    assert all(word in str(caught.value) for word in [str(path), *words])
+
+
+def test_a_missing_catalogue_is_said_in_words(tmp_path: Path) -> None:
+    """A catalogue that is not there gives no traceback."""
+    with pytest.raises(UserError, match="cannot be read: No such file"):
+        catalogue.load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("spelling", [None, "v{line}", "{line}", "{torch}", "{torch_version}"])
+def test_a_line_is_found_by_the_names_people_type(table: Catalogue, spelling: str | None) -> None:
+    """`v2.9`, `2.9` and the full torch version all mean the same line."""
+    line, row = table.default_line, table.line[table.default_line]
+    name = spelling and spelling.format(line=line, torch=row.torch, torch_version=row.torch_version)
+    assert table.find_line(name) == line
+
+
+def test_an_unknown_line_names_the_known_ones(table: Catalogue) -> None:
+    """The refusal lists what there is and exits with 2."""
+    with pytest.raises(UsageError) as caught:
+        table.find_line("9.9")
+    assert caught.value.exit_code == 2
+    assert all(line in str(caught.value) for line in table.line)
+
+
+def test_a_python_without_wheels_is_refused_with_the_valid_ones(tmp_path: Path) -> None:
+    """An impossible pair of line and Python is refused before anything is built."""
+    odd = catalogue.load(broken(tmp_path, 'python = "3.13"', 'python = "3.8"'))
+    with pytest.raises(UsageError, match=r"no wheels for Python 3\.8 .* exists for Python 3\.10"):
+        odd.check_python("2.9", "debian-13")
+
+
+@pytest.mark.parametrize(
+    ("arch", "capability", "runs"),
+    [
+        ("sm_86", "8.9", True),
+        ("sm_86", "8.0", False),
+        ("sm_75", "7.0", False),
+        ("sm_120", "12.1", True),
+        ("sm_90", "10.0", False),
+    ],
+)
+def test_machine_code_runs_on_the_same_major_and_no_older_minor(arch: str, capability: str, runs: bool) -> None:
+    """The rule that decides which GPUs a build supports."""
+    assert runs_on(arch, capability) is runs
+
+
+def test_the_suites_tables_are_generated_from_the_catalogue(table: Catalogue) -> None:
+    """verify/tables.json is what the catalogue gives today (`gpuyard list --write-tables`)."""
+    assert paths.TABLES.read_text() == claims.tables_text(table)
+
+
+def test_pypi_facts_agree_with_the_catalogue(table: Catalogue) -> None:
+    """The CUDA libraries that the locks hold are the ones the catalogue names."""
+    for name, line in table.line.items():
+        locks = claims.Product(table, name, "workbench", table.default_os).locks
+        packages = locks.packages(["cuda", "torch"])
+        versions = {key: value for key, value in packages.items() if key.startswith(("nvidia-cudnn", "nvidia-nccl"))}
+        assert sorted(versions.values()) == sorted([line.cudnn, line.nccl])
+        assert packages["torch"] == line.torch
+        assert packages["torchvision"] == line.torchvision
+        assert packages["torchaudio"] == line.torchaudio
+
+
+def test_claims_hold_what_the_suite_compares(table: Catalogue) -> None:
+    """image.json is JSON, and holds versions, locks and required checks of the product."""
+    product = claims.Product(table, table.default_line, "workbench", table.default_os)
+    data = json.loads(json.dumps(claims.image_json(product)))
+    assert data["versions"]["torch"] == table.line[table.default_line].torch_version
+    assert data["packages"]["jupyterlab"]
+    assert data["services"] == ["jupyter", "ssh"]
+
+
+def test_constraints_hold_torch_and_every_nvidia_package(table: Catalogue) -> None:
+    """The constraints name exactly the packages that an install must not swap."""
+    product = claims.Product(table, table.default_line, "workbench", table.default_os)
+    held = [line.split("==")[0] for line in claims.constraints(product).splitlines() if "==" in line]
+    assert {"torch", "torchvision", "torchaudio", "triton"} <= set(held)
+    assert all(name in held for name in product.locks.packages(["cuda"]))
+    assert "numpy" not in held

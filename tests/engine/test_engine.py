@@ -1,0 +1,83 @@
+"""The engine: used as it is, never installed where that is not ours to do, and its failure shown."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import docker
+import pytest
+
+from gpuyard import engine, paths
+from gpuyard.engine import Host
+from gpuyard.errors import UserError
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No engine answers on the configured socket."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        (Host(root=False, system="debian", forbidden=False), ["needs root", "sudo bash", "install-engine.sh"]),
+        (Host(root=True, system="fedora", forbidden=False), ["Debian and Ubuntu only (this is fedora)", "buildx"]),
+        (Host(root=True, system="debian", forbidden=True), ["GPUYARD_ENGINE=never"]),
+    ],
+)
+def test_installing_is_refused_with_the_commands_for_this_system(host: Host, words: list[str]) -> None:
+    """Not root, another system, or forbidden: one message that says what to do instead."""
+    with pytest.raises(UserError) as caught:
+        engine.refuse_to_install(host)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_root_on_debian_may_install() -> None:
+    """The case in which we install: nothing is refused."""
+    engine.refuse_to_install(Host(root=True, system="debian", forbidden=False))
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_a_daemon_that_dies_shows_the_end_of_its_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A dockerd that can't start ends in one error with its own last words."""
+    fake = tmp_path / "bin" / "dockerd"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho 'failed to mount overlay: no such device'\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(engine, "LOG", tmp_path / "log")
+    monkeypatch.setattr(engine, "PID", tmp_path / "pid")
+    monkeypatch.setattr(Host, "this", classmethod(lambda _: Host(root=True, system="debian", forbidden=False)))
+    with pytest.raises(UserError, match=r"did not come up[^!]*no such device"):
+        engine.start()
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_the_cli_says_that_no_engine_answers() -> None:
+    """`gpuyard engine status` without an engine: one line, exit code 1."""
+    command = [sys.executable, "-m", "gpuyard", "engine", "status"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=paths.ROOT)
+    assert (done.returncode, done.stdout) == (1, "no Docker engine answers\n")
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_never_is_obeyed_by_a_command_that_needs_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With GPUYARD_ENGINE=never, a build ends in one line on stderr and starts nothing."""
+    monkeypatch.setenv("GPUYARD_ENGINE", "never")
+    command = [sys.executable, "-m", "gpuyard", "build"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gpuyard: no Docker engine answers, and GPUYARD_ENGINE=never")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.engine
+def test_a_running_engine_is_used_as_it_is(docker_client: docker.DockerClient) -> None:
+    """Ensuring an engine that answers changes nothing: the same daemon answers afterwards."""
+    before = docker_client.info()["ID"]
+    engine.ensure()
+    assert docker_client.info()["ID"] == before

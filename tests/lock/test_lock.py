@@ -1,0 +1,66 @@
+"""Locks: stamped, hashed, without addresses, and refused when stale."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpuyard import paths
+from gpuyard.catalogue import Catalogue
+from gpuyard.errors import UserError
+from gpuyard.lock import LAYERS, LockSet
+
+
+@pytest.fixture
+def copied(table: Catalogue, tmp_path: Path) -> LockSet:
+    """The default line's locks in a folder that a test may spoil."""
+    shutil.copytree(paths.LOCKS, tmp_path / "locks")
+    return LockSet(table, table.default_line, table.os[table.default_os].python, tmp_path / "locks")
+
+
+def test_every_committed_lock_fits_the_catalogue(table: Catalogue) -> None:
+    """`gpuyard lock --check` would pass for every line."""
+    for line in table.line:
+        LockSet(table, line, table.os[table.default_os].python).refuse_stale()
+
+
+def test_every_requirement_is_pinned_with_hashes_and_no_address() -> None:
+    """A lock names versions and SHA-256 hashes, and no place to download from."""
+    for path in paths.LOCKS.glob("*.txt"):
+        text = path.read_text()
+        assert "://" not in text
+        blocks = re.findall(r"^[a-z0-9].*(?:\n[ \t]+.*)*", text, flags=re.MULTILINE)
+        assert blocks
+        assert all(re.match(r"^[a-z0-9._-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", b, flags=re.DOTALL) for b in blocks)
+
+
+def test_layers_share_no_package(table: Catalogue) -> None:
+    """A package stands in one layer only, so no layer hides files of another."""
+    for line in table.line:
+        locks = LockSet(table, line, table.os[table.default_os].python)
+        names = [name for layer in LAYERS for name in locks.packages([layer])]
+        assert len(names) == len(set(names))
+
+
+def test_a_changed_requirement_makes_the_lock_stale(copied: LockSet) -> None:
+    """A lock made from other inputs is refused, with the command that makes it anew."""
+    path = copied.path("torch")
+    path.write_text(path.read_text().replace(copied.stamp, "sha256:" + "0" * 64))
+    with pytest.raises(UserError, match=rf"{path.name} is stale .*gpuyard lock {copied.line}"):
+        copied.refuse_stale()
+
+
+def test_a_missing_lock_is_named(copied: LockSet) -> None:
+    """A lock that is not there is named, with the command that makes it."""
+    copied.path("cuda").unlink()
+    with pytest.raises(UserError, match=r"cuda\.txt is missing"):
+        copied.refuse_stale()
+
+
+def test_the_stamp_depends_on_what_is_resolved(table: Catalogue) -> None:
+    """Another line or another Python has another stamp."""
+    stamps = {LockSet(table, line, python).stamp for line in table.line for python in ("3.12", "3.13")}
+    assert len(stamps) == 2 * len(table.line)
