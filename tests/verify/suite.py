@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,15 @@ def verify(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         timeout=60,
         check=False,
     )
+
+
+def gone(pid: int) -> bool:
+    """Whether the process ends within some seconds; a dead one that nobody reaped has ended."""
+    for _ in range(50):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False

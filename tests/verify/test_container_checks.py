@@ -28,6 +28,7 @@ def test_one_gigabyte_of_shared_memory_is_enough() -> None:
     ("change", "words"),
     [
         ({"total": 64 << 20, "free": 64 << 20}, "64 MB"),
+        ({"total": 512 << 20, "free": 512 << 20}, "512 MB"),
         ({"free": 1 << 20}, "1 MB free"),
         ({"allocated": "ENOSPC"}, "ENOSPC"),
         ({"exists": False}, "no /dev/shm"),

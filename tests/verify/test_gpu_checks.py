@@ -42,6 +42,13 @@ def test_torchs_own_words_are_kept_and_explained() -> None:
     assert is_failure(gpu.evaluate_start({**GIVEN, "count": 0}, CLAIMS), "finds no GPU")
 
 
+def test_a_long_message_is_cut_to_the_drivers_words() -> None:
+    """torch wraps the driver's error in advice about something else."""
+    long = RuntimeError("Unexpected error. Did you run something? Error 802: system not yet initialized\nmore")
+    assert gpu.reason(long) == "Error 802: system not yet initialized"
+    assert gpu.reason(RuntimeError("No CUDA GPUs are available")) == "No CUDA GPUs are available"
+
+
 def test_fewer_gpus_than_were_given_fail() -> None:
     """Two device nodes and one usable GPU is a hidden GPU."""
     facts = {**GIVEN, "nodes": ["/dev/nvidia0", "/dev/nvidia1"]}

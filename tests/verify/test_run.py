@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.verify.suite import CLAIMS, fake
+from tests.verify.suite import CLAIMS, fake, gone
 from verify.model import Check, Claims, Facts, Finding, Isolation, Owner, Status, Verdict
 from verify.run import INTERRUPTED, run_checks
 
@@ -115,17 +114,6 @@ def test_what_a_probe_started_is_gone() -> None:
         fake("a", leave_child, isolation=CHILD, evaluate=lambda f, _c: Verdict(Status.PASS, str(f["pid"])))
     )
     assert gone(int(finding.verdict.observed))
-
-
-def gone(pid: int) -> bool:
-    for _ in range(50):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_failed_need_blocks_and_the_root_is_named() -> None:

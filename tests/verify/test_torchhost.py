@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.verify.suite import CLAIMS, fake
+from tests.verify.suite import CLAIMS, fake, gone
 from verify import torchhost
 from verify.model import Check, Facts, Isolation, Status
-from verify.run import run_checks
+from verify.run import INTERRUPTED, run_checks
 
 
 def torch_fake(check_id: str, probe: object, **changes: object) -> Check:
@@ -72,3 +74,26 @@ def test_an_import_that_hangs_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> N
     found = run_checks([torch_fake("torch-import", see)], set(), CLAIMS)
     assert found[0].verdict.status is Status.UNKNOWN
     assert "timed out" in found[0].verdict.observed
+
+
+@pytest.mark.usefixtures("no_torch")
+def test_an_interrupt_ends_what_a_probe_started(tmp_path: Path) -> None:
+    """A process that a torch probe started is gone with the run, not only the probe."""
+    note = tmp_path / "pid"
+
+    def start() -> Facts:
+        note.write_text(str(subprocess.Popen(["sleep", "60"]).pid))
+        time.sleep(60)
+        return {}
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        found = run_checks([torch_fake("torch-import", start)], set(), CLAIMS)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert found[0].verdict.observed == INTERRUPTED
+    assert gone(int(note.read_text()))

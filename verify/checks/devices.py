@@ -92,7 +92,8 @@ def evaluate_visible(facts: Facts, _claims: Claims) -> Verdict:
     if given in ("", "void", "none") and not facts["nodes"]:
         remedy = "start with --gpus all, or -e NVIDIA_VISIBLE_DEVICES=all under the NVIDIA runtime"
         return failed(f"NVIDIA_VISIBLE_DEVICES={given!r} asks for no GPU", expected, remedy, Owner.START)
-    return passed(f"NVIDIA_VISIBLE_DEVICES={given}, CUDA_VISIBLE_DEVICES={asked}", expected)
+    both = {"NVIDIA_VISIBLE_DEVICES": given, "CUDA_VISIBLE_DEVICES": asked}
+    return passed(listed(f"{name} {value or 'unset'}" for name, value in both.items()), expected)
 
 
 def _numbers(text: str) -> List[int]:

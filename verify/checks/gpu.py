@@ -30,7 +30,14 @@ def probe_start() -> Facts:
             torch.cuda.init()
         return {**facts, "count": torch.cuda.device_count(), "error": ""}
     except Exception as error:
-        return {**facts, "count": 0, "error": str(error).splitlines()[0] if str(error) else repr(error)}
+        return {**facts, "count": 0, "error": reason(error)}
+
+
+def reason(error: Exception) -> str:
+    """The first line of the error, from the driver's own words on where it quotes them."""
+    line = (str(error) or repr(error)).splitlines()[0]
+    quoted = re.search(r"Error \d+:.*", line)
+    return quoted.group(0) if quoted else line
 
 
 def evaluate_start(facts: Facts, _claims: Claims) -> Verdict:

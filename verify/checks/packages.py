@@ -161,7 +161,7 @@ def cuda_majors(have: Mapping[str, str]) -> Dict[str, List[str]]:
 
 
 def _check(check_id: str, title: str, evaluate: Any, group: str = "packages", probe: Any = probe_installed) -> Check:
-    return Check(check_id, group, Level.IMAGE, title, probe, evaluate, isolation=Isolation.CHILD)
+    return Check(check_id, group, Level.IMAGE, title, probe, evaluate, isolation=Isolation.CHILD, timeout=60.0)
 
 
 CHECKS: List[Check] = [
