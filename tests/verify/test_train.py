@@ -35,7 +35,7 @@ def test_a_run_that_learned_passes_and_hands_over_its_trace() -> None:
     verdict = judge()
     assert verdict.status is Status.PASS
     assert verdict.data["training"] == [TRACE]
-    assert "loss 0.700 to 0.100 in 10 steps (bound 0.3)" in verdict.observed
+    assert "loss 0.7 to 0.1 in 10 steps (bound 0.3)" in verdict.observed
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def _number(loss: Any) -> float:
 
 def _summary(trace: Mapping[str, Any]) -> str:
     return (
-        f"{trace['precision']}: loss {_loss_at_start(trace):.3f} to {_loss_at_end(trace):.3f} in "
+        f"{trace['precision']}: loss {_loss_at_start(trace):.2g} to {_loss_at_end(trace):.2g} in "
         f"{trace['steps']} steps (bound {trace['bound']:g}), {trace['seconds']:.1f} s, "
         f"{trace['samples_per_second']:.0f} samples/s, held-out accuracy {trace['accuracy']:.0%}, "
         "twice the same"

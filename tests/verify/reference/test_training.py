@@ -84,6 +84,14 @@ def test_full_precision_is_reported_as_such(recipe: Recipe) -> None:
     assert train(replace(recipe, epochs=1), precision="fp32").precision == "fp32"
 
 
+def test_scaled_losses_in_fp16_learn_as_well(recipe: Recipe) -> None:
+    """The way of a GPU without bf16, walked on the CPU: gradients are measured after unscaling."""
+    scaled = train(recipe, precision="fp16")
+    assert scaled.precision == "fp16"
+    assert scaled.grads_finite
+    assert scaled.final_loss() < recipe.bound
+
+
 def test_settings_of_torch_are_put_back(recipe: Recipe) -> None:
     """A run leaves threads and determinism as they were."""
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
