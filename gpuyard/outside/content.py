@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict
 from typing import Any
 
 from gpuyard.outside.world import Outside, World
@@ -35,7 +34,7 @@ SHOWN = 5
 
 def probe_files(world: World) -> Facts:
     """Every file of every layer."""
-    return {"entries": [asdict(entry) for entry in world.entries()]}
+    return {"entries": [dict(vars(entry)) for entry in world.entries()]}
 
 
 def evaluate_driver(facts: Facts, _claims: Claims) -> Verdict:

@@ -24,8 +24,9 @@ from gpuyard.outside.zstd import ZstdReader
 BUFFER = 1 << 20
 PEEK = 16 << 10
 _MARK = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
-# Packages ship keys for their own tests; what is installed by hash from a lock holds no secret of ours.
-_PUBLISHED = ("/site-packages/", "/usr/share/", "/dist-packages/")
+# Packages ship keys for their own tests; what is installed from a signed archive or by hash from a
+# lock holds no secret of ours. Names are judged there all the same.
+_PUBLISHED = ("/site-packages/", "/dist-packages/", "/usr/share/", "/usr/lib/", "/usr/include/")
 
 
 @dataclass(frozen=True)
@@ -72,15 +73,20 @@ def lower_folders(mountinfo: str) -> list[Path]:
 
 def walk(folder: Path, layer: str) -> Iterator[Entry]:
     """The files below a layer's directory; links are entries, and are not followed."""
-    for parent, folders, files in os.walk(folder):
-        links = [name for name in folders if Path(parent, name).is_symlink()]
-        for name in [*files, *links]:
-            file = Path(parent, name)
-            path = "/" + str(file.relative_to(folder))
-            found = file.lstat()
-            regular = file.is_file() and not file.is_symlink()
-            private = regular and _worth_reading(path, found.st_size) and _holds_key(file.read_bytes())
-            yield Entry(layer, path, found.st_size, private)
+    root, pending = str(folder), [str(folder)]
+    while pending:
+        with os.scandir(pending.pop()) as listed:
+            for item in listed:
+                if item.is_dir(follow_symlinks=False):
+                    pending.append(item.path)
+                else:
+                    yield _entry(item, item.path.removeprefix(root), layer)
+
+
+def _entry(item: os.DirEntry[str], path: str, layer: str) -> Entry:
+    size = item.stat(follow_symlinks=False).st_size
+    readable = item.is_file(follow_symlinks=False) and _worth_reading(path, size)
+    return Entry(layer, path, size, readable and _holds_key(Path(item.path).read_bytes()))
 
 
 class Stream(io.RawIOBase):
