@@ -106,7 +106,7 @@ def _library(check_id: str, title: str, probe: Probe, evaluate: Evaluate) -> Che
         probe=probe,
         evaluate=evaluate,
         isolation=Isolation.TORCH,
-        timeout=60.0,
+        timeout=90.0,
     )
 
 

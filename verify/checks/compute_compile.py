@@ -81,7 +81,7 @@ CHECKS: List[Check] = [
         evaluate=partial(evaluate, Owner.IMAGE),
         needs=("compiler",),
         isolation=Isolation.TORCH,
-        timeout=120.0,
+        timeout=240.0,
     ),
     Check(
         id="torch-compile-gpu",
@@ -92,6 +92,6 @@ CHECKS: List[Check] = [
         evaluate=partial(evaluate, Owner.IMAGE),
         needs=GPU_WORKS,
         isolation=Isolation.TORCH,
-        timeout=120.0,
+        timeout=240.0,
     ),
 ]

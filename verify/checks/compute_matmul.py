@@ -106,7 +106,7 @@ CHECKS: List[Check] = [
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
         isolation=Isolation.TORCH,
-        timeout=60.0,
+        timeout=90.0,
     ),
     Check(
         id="matmul-gpu",

@@ -93,6 +93,6 @@ CHECKS: List[Check] = [
         evaluate=evaluate,
         needs=("shm-size",),
         isolation=Isolation.TORCH,
-        timeout=60.0,
+        timeout=90.0,
     )
 ]

@@ -99,7 +99,7 @@ def _on_cpu(name: str, model: str, recipe: str) -> Check:
         probe=partial(probe_cpu, recipe),
         evaluate=partial(evaluate, Owner.IMAGE),
         isolation=Isolation.TORCH,
-        timeout=90.0,
+        timeout=180.0,
     )
 
 
@@ -113,7 +113,7 @@ def _on_gpu(name: str, model: str, recipe: str) -> Check:
         evaluate=partial(evaluate, Owner.HOST),
         needs=GPU_WORKS,
         isolation=Isolation.TORCH,
-        timeout=120.0,
+        timeout=180.0,
     )
 
 
