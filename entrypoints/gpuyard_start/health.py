@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from . import runtime
 from .errors import Refusal
+from .folder import find_folder
 
 STATE = "state.json"
 TIME_LIMIT = 3.0
@@ -90,7 +90,7 @@ def read_state(folder: Path | None) -> dict[str, int]:
 def main() -> int:
     """Exit code 0 when all is well; else 1, with one line that Docker keeps."""
     try:
-        services = read_state(runtime.find_folder())
+        services = read_state(find_folder())
     except Refusal as refusal:
         sys.stdout.write(f"{refusal}\n")
         return 1

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from . import config, gpu, health, jupyter, runtime, services, sessions, ssh
 from .errors import NOT_EXECUTABLE, NOT_FOUND, USAGE, Refusal
+from .folder import make_folder
 from .log import Log, style
 
 USAGE_TEXT = """\
@@ -108,7 +109,7 @@ def set_up_ssh(settings: config.Ssh, user: runtime.User, scan: Path, env: dict[s
 
 def set_up_services(wanted: config.Config, user: runtime.User, env: dict[str, str], log: Log) -> Path:
     """The supervisor's scan folder, ready to be started."""
-    folder = runtime.make_folder()
+    folder = make_folder()
     scan = services.make_scan_folder(folder, fatal=not wanted.command)
     ports: dict[str, int] = {}
     if wanted.jupyter:

@@ -1,4 +1,4 @@
-"""What a start sets up for any mode: limits, a writable home, a private folder for its own files."""
+"""What a start sets up for any mode: limits, signals, a home that can be written to."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import Refusal
+from .folder import make_folder
 
-# The image's own folder first: /tmp and /dev/shm are sometimes shared with the host or with other containers.
-_BASES = (Path("/run/gpuyard"), Path("/run"), Path("/tmp"), Path("/dev/shm"))
 _ENOUGH_FILES = 1048576
 
 
@@ -33,43 +32,6 @@ def current_user(env: dict[str, str]) -> User:
     except KeyError:
         return User(uid, None, Path(env.get("HOME") or "/"))
     return User(uid, entry.pw_name, Path(entry.pw_dir))
-
-
-def _folder_name() -> str:
-    """One name per user and container: a mount namespace is a container's own, whatever else it shares."""
-    return f"gpuyard-{os.getuid()}-{Path('/proc/self/ns/mnt').stat().st_ino}"
-
-
-def _is_private(folder: Path) -> bool:
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    return found.st_uid == os.getuid() and (found.st_mode & 0o170777) == 0o040700
-
-
-def find_folder() -> Path | None:
-    """The private folder that the start of this container made, or None."""
-    name = _folder_name()
-    return next((base / name for base in _BASES if _is_private(base / name)), None)
-
-
-def make_folder() -> Path:
-    """A folder that only we can enter, for sockets, settings and state of this container's start."""
-    if found := find_folder():
-        return found
-    for base in _BASES:
-        folder = base / _folder_name()
-        try:
-            folder.mkdir(mode=0o700)
-        except OSError:
-            continue
-        return folder
-    raise Refusal(
-        f"no place for the services' files: none of {', '.join(map(str, _BASES))} can be written to by uid"
-        f" {os.getuid()}: with --read-only add --tmpfs /tmp",
-        1,
-    )
 
 
 def environment(env: dict[str, str], user: User) -> tuple[dict[str, str], str | None]:

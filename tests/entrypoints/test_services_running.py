@@ -109,7 +109,7 @@ def test_a_service_that_dies_is_unhealthy_and_comes_back(run_container: Any, key
 def test_a_service_that_cannot_run_ends_the_container_with_its_reason(run_container: Any, key: KeyPair) -> None:
     """After five failures, with the service's own exit code; no secret stays in the container."""
     environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
-    spoil = "echo Bogus yes >> $(echo /run/gpuyard/*/services/ssh/sshd_config); pkill -9 -f listener"
+    spoil = "echo Bogus yes >> $(pgrep -fa listener | grep -o '/[^ ]*/sshd_config'); pkill -9 -f listener"
     with run_container(None, environment=environment, ports=PORTS) as container:
         wait_for(lambda: greeting(host_port(container, 2222)))
         container.exec_run(["bash", "-c", spoil])
