@@ -63,9 +63,7 @@ class TitleDataset(Dataset):
 
 def collate_titles(samples: Sequence[Tuple[List[int], int]]) -> Batch:
     """Pad the titles at their end to the longest one, sequence first."""
-    words = torch.nn.utils.rnn.pad_sequence(
-        [torch.tensor(numbers) for numbers, _ in samples], padding_value=PADDING
-    )
+    words = torch.nn.utils.rnn.pad_sequence([torch.tensor(numbers) for numbers, _ in samples], padding_value=PADDING)
     lengths = torch.tensor([len(numbers) for numbers, _ in samples])
     return Batch((words, lengths), torch.tensor([label for _, label in samples]))
 

@@ -56,9 +56,7 @@ class SimpleTransformerBlock(nn.Module):
     def __init__(self, d_model: int, heads: int, feed_forward: int = 128, dropout: float = 0.0) -> None:
         super().__init__()
         self.attention = nn.MultiheadAttention(d_model, heads, dropout=dropout)
-        self.feed_forward = nn.Sequential(
-            nn.Linear(d_model, feed_forward), nn.GELU(), nn.Linear(feed_forward, d_model)
-        )
+        self.feed_forward = nn.Sequential(nn.Linear(d_model, feed_forward), nn.GELU(), nn.Linear(feed_forward, d_model))
         self.before_attention = nn.LayerNorm(d_model)
         self.before_feed_forward = nn.LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)

@@ -49,6 +49,4 @@ def _reversal_task(seed: int) -> Task:
 
 
 RNN_TITLES = Recipe("rnn-titles", _titles_task, collate_titles, 14, 25, 2e-3, bound=0.3)
-TRANSFORMER_REVERSAL = Recipe(
-    "transformer-reversal", _reversal_task, collate_reversals, 4, 64, 5e-3, bound=0.5
-)
+TRANSFORMER_REVERSAL = Recipe("transformer-reversal", _reversal_task, collate_reversals, 4, 64, 5e-3, bound=0.5)

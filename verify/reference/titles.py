@@ -255,6 +255,4 @@ ECONOMY: Tuple[str, ...] = (
     "Electronics group spins off its loss making division",
 )
 
-TITLES: Tuple[Tuple[str, int], ...] = tuple((title, 0) for title in SPORT) + tuple(
-    (title, 1) for title in ECONOMY
-)
+TITLES: Tuple[Tuple[str, int], ...] = tuple((title, 0) for title in SPORT) + tuple((title, 1) for title in ECONOMY)

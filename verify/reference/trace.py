@@ -35,9 +35,7 @@ class Trace:
 
     def same_course(self, other: Trace) -> bool:
         """Whether both runs computed bit for bit the same; only the clock may differ."""
-        return replace(self, seconds=0.0, samples_per_second=0.0) == replace(
-            other, seconds=0.0, samples_per_second=0.0
-        )
+        return replace(self, seconds=0.0, samples_per_second=0.0) == replace(other, seconds=0.0, samples_per_second=0.0)
 
     def as_json(self) -> Dict[str, Any]:
         """Plain data for a report, with losses that are no numbers as None."""
