@@ -77,6 +77,18 @@ def test_the_default_image_passes_from_outside_and_its_report_is_written(
     assert file.with_suffix(".html").exists()
 
 
+def test_a_required_check_that_cannot_run_ends_with_3(
+    image: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A GPU is asked for and none is given: the report is written, and says how to give one."""
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "--gpus", "none", "--no-build", "--only", "device-nodes", "--report-dir", str(tmp_path)])
+    assert image
+    assert ended.value.code == 3
+    assert "--gpus all" in " ".join(capsys.readouterr().out.split())
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_an_image_with_baked_tuning_and_a_host_key_fails(docker_client: docker.DockerClient, derive: Derive) -> None:
     """Variable and file are named, and the whole ends with 1."""
     product = derive(
