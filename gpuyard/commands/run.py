@@ -27,7 +27,9 @@ OPTIONS = {JUPYTER: "--jupyter-port", SSH: "--ssh-port"}
 
 def run(
     context: typer.Context,
-    line: Annotated[str | None, typer.Argument(help="A line such as 2.9; the default one if left out.")] = None,
+    line: Annotated[
+        str | None, typer.Argument(help="A line of the catalogue (gpuyard list); the default one if left out.")
+    ] = None,
     image: Annotated[str, typer.Option(help="workbench or runtime.")] = "workbench",
     gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
     shm_size: Annotated[str | None, typer.Option(help="Shared memory; 8g, less on a small host.")] = None,

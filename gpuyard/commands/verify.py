@@ -22,7 +22,9 @@ EPILOG = "Exit codes: 0 all required checks passed; 1 one failed; 2 wrong usage;
 
 
 def verify(
-    line: Annotated[str | None, typer.Argument(help="A line such as 2.9; the default one if left out.")] = None,
+    line: Annotated[
+        str | None, typer.Argument(help="A line of the catalogue (gpuyard list); the default one if left out.")
+    ] = None,
     image: Annotated[str, typer.Option(help="workbench or runtime.")] = "workbench",
     gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
     shm_size: Annotated[str, typer.Option(help="Shared memory of the container.")] = "1g",
