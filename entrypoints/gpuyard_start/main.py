@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from . import config, gpu, health, jupyter, runtime, services, sessions, ssh
+from . import config, gpu, health, jupyter, keys, runtime, services, sessions, ssh
 from .errors import NOT_EXECUTABLE, NOT_FOUND, USAGE, Refusal
 from .folder import make_folder
 from .log import Log, style
@@ -99,10 +99,10 @@ def set_up_ssh(settings: config.Ssh, user: runtime.User, scan: Path, env: dict[s
     authorized = private / "authorized_keys"
     services.write_private(authorized, "".join(f"{key.line}\n" for key in settings.keys))
     ports = ssh_ports(settings.port, log)
-    keys = host_keys(settings, private, log)
+    host = host_keys(settings, private, log)
     name = user.name or "trainer"
-    text = ssh.render(ssh.installed(), ports, name, keys, authorized, session_line(env, log))
-    services.add_ssh(scan, text)
+    text = ssh.render(ssh.installed(), ports, name, host, authorized, session_line(env, log))
+    services.add_ssh(scan, text + ("LogLevel ERROR\n" if log.style == "quiet" else ""))
     count = f"{len(settings.keys)} key{'s' if len(settings.keys) > 1 else ''}"
     log.info(f"SSH: log in as {name} on port {' or '.join(map(str, ports))} ({count})")
 
@@ -193,6 +193,8 @@ def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
     if notice:
         log.warning(notice)
     if not wanted.services:
+        if wanted.offered and any(env.get(name) for name in (*keys.VARIABLES, "JUPYTER_TOKEN")):
+            log.info("a command was given: the services stay off; GPUYARD_SERVICES=jupyter,ssh turns them on")
         become(file, command, env)
     if fault := runtime.workspace_fault(config.WORKSPACE, user.uid):
         log.warning(fault)
@@ -213,3 +215,6 @@ def main(argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:
     except Refusal as refusal:
         log.error(str(refusal))
         raise SystemExit(refusal.code) from None
+    except OSError as error:
+        log.error(f"the start failed: {error}: is there space left, and may uid {os.getuid()} write there?")
+        raise SystemExit(1) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import KeyPair, Run
+from .conftest import KeyPair, Run, wait_for
 
 pytestmark = pytest.mark.image
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (INFO|WARNING|ERROR) start: .+\Z")
@@ -148,7 +148,7 @@ def test_without_service_and_command_there_is_usage_or_a_shell(run: Run, run_con
     assert (ended.code, ended.stdout) == (2, "")
     assert ended.stderr.startswith("usage: docker run")
     with run_container(None, environment=env, tty=True, stdin_open=True) as container:
-        assert container.exec_run("ps -eo args=").output.decode().split("\n")[1] == "/bin/bash"
+        wait_for(lambda: "\n/bin/bash\n" in container.exec_run("ps -eo args=").output.decode())
 
 
 def test_any_user_id_has_a_home_and_a_name(run: Run) -> None:
@@ -161,6 +161,15 @@ def test_any_user_id_has_a_home_and_a_name(run: Run) -> None:
 
 
 def test_a_command_with_a_key_starts_no_service(run: Run, key: KeyPair) -> None:
-    """The key alone is no request."""
+    """The key alone is no request; a line says how to make one."""
     ended = run("ps", "-eo", "comm=", environment={"SSH_PUBLIC_KEY": key.public})
     assert ended.stdout.split() == ["tini", "ps"]
+    assert "the services stay off; GPUYARD_SERVICES=jupyter,ssh turns them on" in ended.stderr
+
+
+def test_a_full_disk_is_one_line_and_no_traceback(run: Run) -> None:
+    """There is no room for the services' files."""
+    ended = run(read_only=True, tmpfs={"/tmp": "size=4096"}, shm_size=4096)
+    assert ended.code == 1
+    assert "ERROR start: the start failed: [Errno 28] No space left on device" in ended.stderr
+    assert "Traceback" not in ended.stderr
