@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -17,8 +18,6 @@ from gpuyard.outside.proof import Order, prove
 from gpuyard.outside.suite import choose
 from gpuyard.preflight import choose_gpus, is_local, probe_gpus
 from verify.report import table
-
-EPILOG = "Exit codes: 0 all required checks passed; 1 one failed; 2 wrong usage; 3 one could not run (1 beats 3)."
 
 
 def verify(
@@ -51,7 +50,8 @@ def verify(
         tell(note)
     report = prove(client, Order(wanted, choice, chosen, shm_size), tell)
     files = reports.write(report, report_dir, reports.stem(wanted.line, image, report["digest"]))
-    color, width = sys.stdout.isatty(), shutil.get_terminal_size((100, 40)).columns
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = shutil.get_terminal_size((100, 40)).columns
     print(table.render(report, color, width))
     print(f"report: {files[0]} (also {', '.join(file.suffix for file in files[1:])})")
     raise typer.Exit(int(report["result"]["exit_code"]))
