@@ -15,9 +15,7 @@ from gpuyard.base import Choice
 
 
 def build(
-    line: Annotated[
-        str | None, typer.Argument(help="A line of the catalogue, such as 2.9; the default one if left out.")
-    ] = None,
+    line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
     image: Annotated[str, typer.Option("--target", "--image", help="workbench or runtime.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     base: Annotated[Choice, typer.Option(help="Where the operating system comes from.")] = "auto",

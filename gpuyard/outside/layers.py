@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import IO, cast
 
 import docker
+import zstandard
 from docker.models.containers import Container
-
-from gpuyard.outside.zstd import ZstdReader
 
 BUFFER = 1 << 20
 PEEK = 16 << 10
@@ -130,7 +129,8 @@ def _layer(content: IO[bytes]) -> IO[bytes] | None:
     if head.startswith(b"\x1f\x8b"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=source))
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return io.BufferedReader(ZstdReader(source), BUFFER)
+        reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+        return io.BufferedReader(cast(io.RawIOBase, reader), BUFFER)
     return source if head[257:262] == b"ustar" else None
 
 
