@@ -17,6 +17,7 @@ install_tool() {
 # APT sources for the suite, from the archives that this machine itself uses, so that mirrors are
 # honoured. On Ubuntu there are none for Debian and mmdebstrap takes its own.
 debian_sources() {
+  # shellcheck disable=SC2016  # apt's own placeholders
   apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' |
     awk -v suite="$suite" '
       $1 == "Debian" && match($2, /^[a-z]+(-security|-updates)?$/) {
@@ -29,6 +30,7 @@ bootstrap() {
   local -a sources=()
   # "-" reads the sources from standard input.
   [[ -z $(debian_sources) ]] || sources=(-)
+  # shellcheck disable=SC2016  # the hooks run in a shell of mmdebstrap's
   # The removed files hold times, random numbers or inode numbers; none is needed at run time.
   mmdebstrap --variant=minbase --mode=root --format=tar \
     --include=ca-certificates \

@@ -17,6 +17,8 @@ copy verify "$target/verify"
 copy entrypoints "$target/entrypoints"
 copy claims /etc/gpuyard
 find "$target" -name __pycache__ -prune -exec rm -rf {} +
+# Where a start keeps its state: any user may, nobody reads another's.
+install -d -m 1777 /run/gpuyard
 # The start script and the suite are both read by the one Python there is.
 /usr/bin/python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash "$target"
 ln -s "$target/entrypoints/verify" /usr/local/bin/verify

@@ -30,8 +30,9 @@ make_venv() {
   python=$(find_python)
   # Debian keeps what venv needs in a package of its own.
   if ! "$python" -c 'import ensurepip' 2>/dev/null; then
-    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null ||
+    if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
       fail "$python can't make virtual environments. Run: sudo apt-get install python3-venv"
+    fi
     apt-get update -q && apt-get install -q -y --no-install-recommends python3-venv
   fi
   "$python" -m venv "$venv"

@@ -16,6 +16,7 @@ fail() {
 
 # The archive this machine already uses for its own release (a mirror, perhaps).
 archive_of() {
+  # shellcheck disable=SC2016  # apt's own placeholders
   apt-get indextargets --format '$(CODENAME) $(REPO_URI)' |
     awk -v codename="$1" '$1 == codename { print $2; exit }'
 }

@@ -11,7 +11,7 @@ TUNING = re.compile(r"^(NCCL_|OMP_|MKL_|CUDA_|CUBLAS_|CUDNN_|TORCH_NCCL_|PYTORCH
 """Baked values of these beat what a user sets under Slurm and Kubernetes, or break the loader."""
 NVIDIA = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 SHOWN = 4
-USER, WORKDIR = "trainer", "/workspace"
+USER, WORKDIR = "1000:1000", "/workspace"
 ENTRYPOINT = ["/usr/bin/tini", "-g", "--", "/opt/gpuyard/entrypoints/start"]
 
 

@@ -114,7 +114,7 @@ def good(claims: Claims) -> dict[str, Any]:
     return {
         "Env": [f"{name}={value}" for name, value in env.items()],
         "Labels": {**claims.image["labels"], "org.opencontainers.image.revision": "f00"},
-        "User": "trainer",
+        "User": "1000:1000",
         "WorkingDir": "/workspace",
         "Entrypoint": list(config.ENTRYPOINT),
         "Cmd": None,
