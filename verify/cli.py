@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -56,8 +57,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"verify: {error}", file=sys.stderr)
         return NOT_RUN
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_stdout()
         return PASSED
+    except KeyboardInterrupt:
+        print("verify: interrupted", file=sys.stderr)
+        return NOT_RUN
 
 
 def parser() -> argparse.ArgumentParser:
@@ -130,8 +134,16 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         code,
         words,
     )
-    output.write(report)
+    with contextlib.suppress(BrokenPipeError):
+        output.write(report)
+        return code
+    _drop_stdout()
     return code
+
+
+def _drop_stdout() -> None:
+    """After its reader has left, so that Python's own flush at the end does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _absent(name: str) -> Finding:

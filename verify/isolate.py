@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from dataclasses import asdict, dataclass
@@ -51,7 +50,8 @@ def run_here(probe: Probe) -> Outcome:
 
 def run_forked(probe: Probe, timeout: float) -> Outcome:
     """Run the probe in a child that is gone, with everything it started, when this returns or raises."""
-    with tempfile.TemporaryFile() as log:
+    # In memory, because a read-only container may have no folder for temporary files.
+    with os.fdopen(os.memfd_create("probe-output"), "w+b") as log:
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:

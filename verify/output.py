@@ -44,14 +44,14 @@ class Output:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
         taken = any(path == STDOUT for path, _ in self.files)
         for path, render in self.files:
-            _write(path, render(report))
+            _write(path, render(report), report["result"]["verdict"])
         verdict = report["result"]["verdict"]
         if taken:
             print(verdict, file=sys.stderr)
         elif self.quiet:
             print(verdict)
         else:
-            print(table.render(report, self.color, shutil.get_terminal_size((100, 40)).columns))
+            print(table.render(report, self.color, shutil.get_terminal_size((100, 40)).columns), flush=True)
 
 
 def open_output(options: argparse.Namespace) -> Output:
@@ -88,9 +88,13 @@ def _try(path: Path) -> None:
         ) from error
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, text: str, verdict: str) -> None:
     if path == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()
-    else:
+        return
+    try:
         Path(path).write_text(text)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UnwritableReport(f"cannot write the report {path}: {reason}; the checks did run: {verdict}") from error

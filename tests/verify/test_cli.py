@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -98,6 +99,43 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(option:
         assert "cannot write the report" in done.stderr
         assert "nothing was run" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_leaves_changes_no_exit_code() -> None:
+    """verify | head keeps the run's own answer, here that a need is not met."""
+    inner = f"{sys.executable} -m verify --only python --json - ; echo $? >&2"
+    done = subprocess.run(
+        ["sh", "-c", f"({inner}) | true"],
+        cwd=ROOT,
+        env={**os.environ, "GPUYARD_IMAGE_JSON": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1] == "3"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_disk_that_fills_up_is_one_line() -> None:
+    """A report that cannot be written in the end is said with the verdict, not with a traceback."""
+    done = verify("--only", "limit-stack", "--json", "/dev/full")
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "the checks did run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_progress_goes_to_a_terminal_only() -> None:
+    """On a terminal's stderr each check is named while it runs; a pipe stays clean."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "verify", "--only", "limits"]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=follower, check=True)
+    os.set_blocking(leader, False)
+    shown = os.read(leader, 65536).decode()
+    os.close(follower)
+    os.close(leader)
+    assert "[2/3] limit-memlock" in shown
+    assert verify("--only", "limits", "--quiet").stderr == ""
 
 
 def test_quiet_prints_the_verdict_only() -> None:

@@ -56,6 +56,21 @@ def test_fewer_gpus_than_were_given_fail() -> None:
     assert is_failure(gpu.evaluate_devices({**GIVEN, "gpus": []}, CLAIMS), "no GPU")
 
 
+def test_a_scheduler_may_give_fewer_than_there_are() -> None:
+    """CUDA_VISIBLE_DEVICES with one entry beside two nodes is a choice; MIG shows one instance."""
+    two = {**GIVEN, "nodes": ["/dev/nvidia0", "/dev/nvidia1"]}
+    assert gpu.evaluate_devices({**two, "cuda_visible": "1"}, CLAIMS).status is P
+    assert gpu.evaluate_devices({**two, "gpus": [{**CARD, "name": "Card 9000 MIG 1g"}]}, CLAIMS).status is P
+
+
+def test_a_gpu_that_does_not_answer_is_named() -> None:
+    """One busy GPU does not hide the other's facts, and its error is the failure's words."""
+    facts = {**GIVEN, "gpus": [CARD, {"index": 1, "error": "CUDA error: busy"}]}
+    assert is_failure(gpu.evaluate_devices(facts, CLAIMS), "GPU 1: CUDA error: busy")
+    assert gpu.evaluate_memory(facts, CLAIMS).status is P
+    assert gpu.evaluate_arch(facts, CLAIMS).status is P
+
+
 def test_names_and_memory_are_shown_on_a_pass() -> None:
     """What was measured is shown, and handed to the report's host facts."""
     verdict = gpu.evaluate_devices(GIVEN, CLAIMS)

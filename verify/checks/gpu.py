@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from typing import Any, Dict, List
@@ -56,7 +57,7 @@ def evaluate_start(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def probe_devices() -> Facts:
-    """Name, memory, generation of each GPU."""
+    """Name, memory, generation of each GPU; one that does not answer tells why."""
     facts = gpu_signs()
     if not any_sign(facts):
         return facts
@@ -64,12 +65,16 @@ def probe_devices() -> Facts:
 
     flags = torch._C._cuda_getArchFlags() or ""
     devices = [_device(torch, index) for index in range(torch.cuda.device_count())]
-    return {**facts, "gpus": devices, "archs": flags.split()}
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {**facts, "gpus": devices, "archs": flags.split(), "cuda_visible": asked}
 
 
 def _device(torch: Any, index: int) -> Dict[str, Any]:
-    properties = torch.cuda.get_device_properties(index)
-    free, total = torch.cuda.mem_get_info(index)
+    try:
+        properties = torch.cuda.get_device_properties(index)
+        free, total = torch.cuda.mem_get_info(index)
+    except Exception as error:
+        return {"index": index, "error": reason(error)}
     return {
         "index": index,
         "name": properties.name,
@@ -80,32 +85,46 @@ def _device(torch: Any, index: int) -> Dict[str, Any]:
 
 
 def evaluate_devices(facts: Facts, _claims: Claims) -> Verdict:
-    """Every GPU that was given is one that torch can use."""
+    """Every GPU that was given and asked for is one that torch can use."""
     if not any_sign(facts):
         return no_gpu(facts)
-    gpus, nodes = facts["gpus"], gpu_nodes(facts["nodes"])
-    names = listed(f"{g['name']} ({g['capability']}, {system.size(g['memory_bytes'])})" for g in gpus)
     expected = "every GPU given is usable"
+    gpus, given = _answering(facts), _given(facts)
+    silent = [f"GPU {gpu['index']}: {gpu['error']}" for gpu in facts["gpus"] if "error" in gpu]
+    if silent:
+        return failed(listed(silent), expected, NVIDIA_SMI, Owner.HOST, gpus=gpus)
     if not gpus:
         return failed("no GPU", expected, "repair the driver's checks first: verify --only driver", Owner.HOST)
-    if nodes and len(gpus) < len(nodes):
-        text = f"{len(nodes)} GPUs were given, torch uses {len(gpus)}: {names}"
-        remedy = "unset CUDA_VISIBLE_DEVICES; with MIG a process sees one instance only"
+    names = listed(f"{g['name']} ({g['capability']}, {system.size(g['memory_bytes'])})" for g in gpus)
+    # With MIG a process sees one instance, however many nodes there are.
+    if len(gpus) < given and "MIG" not in names:
+        text = f"{given} GPUs were given, torch uses {len(gpus)}: {names}"
+        remedy = "compare nvidia-smi -L in the container with CUDA_VISIBLE_DEVICES"
         return failed(text, expected, remedy, Owner.START, gpus=gpus)
     return passed(f"{len(gpus)}: {names}", expected, gpus=gpus)
+
+
+def _answering(facts: Facts) -> List[Dict[str, Any]]:
+    return [gpu for gpu in facts["gpus"] if "error" not in gpu]
+
+
+def _given(facts: Facts) -> int:
+    """GPUs to expect: those CUDA_VISIBLE_DEVICES names (a scheduler sets it), else the device nodes."""
+    asked = facts.get("cuda_visible")
+    return len([part for part in asked.split(",") if part.strip()]) if asked else len(gpu_nodes(facts["nodes"]))
 
 
 def evaluate_arch(facts: Facts, claims: Claims) -> Verdict:
     """is_available() is True for a GPU that no code in torch was compiled for."""
     if not any_sign(facts):
         return no_gpu(facts)
-    expected = f"code for every GPU among {' '.join(facts['archs'])}"
-    without = [gpu for gpu in facts["gpus"] if not arch.matching(facts["archs"], _number(gpu))]
+    archs, gpus = facts["archs"], _answering(facts)
+    expected = f"code for every GPU among {' '.join(archs)}"
+    without = [gpu for gpu in gpus if not arch.matching(archs, _number(gpu))]
     if without:
         text = "no code for " + listed(f"{gpu['name']} ({gpu['capability']})" for gpu in without)
         return failed(text, expected, _other_line(claims, _number(without[0])), Owner.START)
-    pairs = listed(f"{g['capability']} by {' '.join(arch.matching(facts['archs'], _number(g)))}" for g in facts["gpus"])
-    return passed(pairs, expected)
+    return passed(listed(f"{g['capability']} by {' '.join(arch.matching(archs, _number(g)))}" for g in gpus), expected)
 
 
 def _number(gpu: Dict[str, Any]) -> int:
@@ -126,9 +145,9 @@ def evaluate_memory(facts: Facts, _claims: Claims) -> Verdict:
     expected = f"at least {FREE_SHARE:.0%} and {system.size(FREE_MINIMUM)} free on each"
     text = listed(
         f"GPU {g['index']}: {system.size(g['free_bytes'])} of {system.size(g['memory_bytes'])} free"
-        for g in facts["gpus"]
+        for g in _answering(facts)
     )
-    full = [g for g in facts["gpus"] if g["free_bytes"] < max(FREE_MINIMUM, FREE_SHARE * g["memory_bytes"])]
+    full = [g for g in _answering(facts) if g["free_bytes"] < max(FREE_MINIMUM, FREE_SHARE * g["memory_bytes"])]
     if full:
         return failed(text, expected, NVIDIA_SMI, Owner.HOST)
     return passed(text, expected)
