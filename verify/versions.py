@@ -1,4 +1,4 @@
-"""Versions compared by component, so that 13.10 is newer than 13.9 and 2.0 equals 2.0.0."""
+"""Versions compared by component, so that 9.10 is newer than 9.9 and 9.0 equals 9.0.0."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _suffix(version: str) -> str:
 
 
 def starts_with(found: str, claimed: str) -> bool:
-    """Whether ``found`` belongs to the series ``claimed``: 3.13.5 to 3.13, but 3.130 does not."""
+    """Whether ``found`` belongs to the series ``claimed``: 3.99.5 to 3.99, but 3.990 does not."""
     series = release(claimed)
     return bool(series) and release(found)[: len(series)] == series
 
