@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import docker
@@ -12,8 +12,7 @@ from docker.models.containers import Container
 
 from gpuyard import build, catalogue, engine
 from gpuyard.catalogue import Catalogue
-
-Runner = Callable[..., "contextlib.AbstractContextManager[Container]"]
+from tests.containers import Outcome, Run, Runner
 
 
 @pytest.fixture(scope="session")
@@ -52,5 +51,18 @@ def run_container(docker_client: docker.DockerClient, image: str) -> Runner:
             yield container
         finally:
             container.remove(force=True, v=True)
+
+    return start
+
+
+@pytest.fixture
+def run(run_container: Runner) -> Run:
+    """Runs a container to its end: exit code, standard output and standard error apart."""
+
+    def start(*command: str, **options: Any) -> Outcome:
+        with run_container(list(command) or None, **options) as container:
+            code = container.wait(timeout=120)["StatusCode"]
+            out, err = (container.logs(stdout=which, stderr=not which).decode() for which in (True, False))
+        return Outcome(code, out, err)
 
     return start

@@ -51,8 +51,9 @@ def describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
 
 def _show(rows: list[dict[str, Any]]) -> None:
     shown = Table(box=box.SIMPLE_HEAD)
-    for heading in ("line", "tags", "torch", "CUDA", "cuDNN", "NCCL", "driver ≥ (full)", "GPUs"):
-        shown.add_column(heading, overflow="fold")
+    for heading in ("line", "tags", "torch", "CUDA", "cuDNN", "NCCL", "driver ≥ (full)"):
+        shown.add_column(heading, no_wrap=True)
+    shown.add_column("GPUs", min_width=16)
     for row in rows:
         shown.add_row(
             row["line"] + ("*" if row["default"] else ""),
@@ -61,5 +62,8 @@ def _show(rows: list[dict[str, Any]]) -> None:
             f"{row['driver']}\n({row['driver_full']})",
             ", ".join(row["gpus"]),
         )
-    Console().print(shown)
+    console = Console()
+    # Below this the columns that people copy from would be cut; a terminal wraps them instead.
+    console.width = max(console.width, 118)
+    console.print(shown)
     print("* the default line")

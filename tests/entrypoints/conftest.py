@@ -8,21 +8,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from docker.models.containers import Container
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a container that has ended leaves behind."""
-
-    code: int
-    stdout: str
-    stderr: str
 
 
 @dataclass(frozen=True)
@@ -38,22 +29,6 @@ class KeyPair:
         for option in ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null"):
             options += ["-o", option]
         return ["ssh", *options, "-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes", f"{user}@127.0.0.1", *arguments]
-
-
-Run = Callable[..., Outcome]
-
-
-@pytest.fixture
-def run(run_container: Any) -> Run:
-    """Runs a container to its end: exit code, standard output and standard error apart."""
-
-    def start(*command: str, **options: Any) -> Outcome:
-        with run_container(list(command) or None, **options) as container:
-            code = container.wait(timeout=60)["StatusCode"]
-            out, err = (container.logs(stdout=which, stderr=not which).decode() for which in (True, False))
-        return Outcome(code, out, err)
-
-    return start
 
 
 @pytest.fixture(scope="session")

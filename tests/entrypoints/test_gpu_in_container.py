@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import KeyPair, Run, greeting, host_port, log_of, wait_for
+from tests.containers import Run
+
+from .conftest import KeyPair, greeting, host_port, log_of, wait_for
 from .test_gpu_line import STUB
 
 pytestmark = pytest.mark.image

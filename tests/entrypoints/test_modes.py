@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import KeyPair, Run, wait_for
+from tests.containers import Run
+
+from .conftest import KeyPair, wait_for
 
 pytestmark = pytest.mark.image
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (INFO|WARNING|ERROR) start: .+\Z")

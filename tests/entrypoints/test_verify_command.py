@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Run
+from tests.containers import Run
 
 pytestmark = pytest.mark.image
 

@@ -1,0 +1,157 @@
+"""The workbench image, as a user meets it: what is in it, what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+import testinfra
+from docker.models.containers import Container
+
+from gpuyard.catalogue import Catalogue
+from tests.containers import Run, Runner
+
+pytestmark = pytest.mark.image
+
+
+@pytest.fixture(scope="module")
+def shell(run_container: Runner) -> Iterator[Container]:
+    """One container that only waits, for looks inside."""
+    with run_container(["sleep", "infinity"]) as container:
+        yield container
+
+
+@pytest.fixture(scope="module")
+def inside(shell: Container) -> Any:
+    """That container as testinfra sees it."""
+    return testinfra.get_host(f"docker://{shell.id}")
+
+
+def wheel(folder: Path, name: str, version: str, requires: str = "") -> None:
+    """A wheel with one module and perhaps one requirement."""
+    info = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}.py" if name != "torch" else "torch/__init__.py", f"__version__ = '{version}'\n")
+        archive.writestr(f"{info}/METADATA", metadata + (f"Requires-Dist: {requires}\n" if requires else ""))
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """An index of two harmless looking packages and a newer torch."""
+    wheel(tmp_path, "harmless", "1.0")
+    wheel(tmp_path, "greedy", "1.0", "torch>=99")
+    wheel(tmp_path, "torch", "99.0")
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+def test_torch_and_its_siblings_print_one_line(run: Run, table: Catalogue) -> None:
+    """Standard output is the command's alone, and the versions are the catalogue's."""
+    line = table.line[table.default_line]
+    code = "import torch, torchvision, torchaudio; print(torch.__version__, torch.version.cuda)"
+    ended = run("python", "-c", code)
+    assert (ended.code, ended.stdout) == (0, f"{line.torch_version} {line.cuda}\n")
+
+
+def test_the_seed_of_the_product_prints_sensible_values(run: Run, table: Catalogue) -> None:
+    """Without a GPU: the version, False, 0."""
+    code = "import torch; print(torch.__version__, torch.cuda.is_available(), torch.cuda.device_count())"
+    assert run("python", "-c", code).stdout == f"{table.line[table.default_line].torch_version} False 0\n"
+
+
+def test_the_suite_lists_at_least_25_checks(run: Run) -> None:
+    """`verify --list` prints a line a check."""
+    assert int(run("verify", "--list").stdout.splitlines()[-1].split()[0]) >= 25
+
+
+def test_a_required_gpu_that_is_not_there_ends_with_3(run: Run) -> None:
+    """It says that no GPU was given to the container, and how to give one."""
+    ended = run("verify", "--require", "gpu", "--only", "gpu")
+    assert ended.code == 3
+    assert "no GPU was given to this container" in ended.stdout
+    assert "--gpus all" in ended.stdout
+
+
+def test_dockers_64_megabytes_fail_with_the_flag_to_add(run: Run) -> None:
+    """`verify --only shm` in a plain container."""
+    ended = run("verify", "--only", "shm")
+    assert ended.code == 1
+    assert "--shm-size=8g" in ended.stdout
+
+
+def test_enough_shared_memory_passes(run: Run) -> None:
+    """The same with the flag, and a DataLoader really moves its batches."""
+    assert run("verify", "--only", "shm", shm_size="1g").code == 0
+
+
+def test_a_user_installs_packages(run: Run, wheels: Path) -> None:
+    """pip works for the default user, into the environment that python uses."""
+    script = "pip install -q --no-index --find-links /wheels harmless >&2 && python -c 'import harmless; print(1)'"
+    ended = run("bash", "-c", script, volumes={str(wheels): {"bind": "/wheels", "mode": "ro"}})
+    assert ended.stdout == "1\n", ended.stderr
+
+
+@pytest.mark.parametrize(
+    "installer", ["pip install --no-index --find-links /wheels", "uv pip install --offline --no-index -f /wheels"]
+)
+def test_an_install_that_would_swap_torch_is_refused(run: Run, wheels: Path, table: Catalogue, installer: str) -> None:
+    """A package that wants another torch fails to install, and torch is still the same."""
+    script = f"{installer} greedy >&2; echo $?; python -c 'import torch; print(torch.__version__)'"
+    ended = run("bash", "-c", script, volumes={str(wheels): {"bind": "/wheels", "mode": "ro"}})
+    code, version = ended.stdout.split()
+    assert code != "0"
+    assert version == table.line[table.default_line].torch_version
+
+
+def test_the_user_and_the_folders_are_there(inside: Any) -> None:
+    """trainer is 1000:1000 and owns the folders people mount on."""
+    user = inside.user("trainer")
+    assert (user.uid, user.gid, user.home, user.shell) == (1000, 1000, "/home/trainer", "/bin/bash")
+    for folder in ("/workspace", "/mnt/data", "/mnt/models", "/opt/venv"):
+        assert inside.file(folder).user == "trainer"
+
+
+@pytest.mark.parametrize("program", ["git", "tmux", "screen", "ssh", "sshd", "rsync", "gcc", "g++", "jupyter", "uv"])
+def test_a_promised_program_is_there(inside: Any, program: str) -> None:
+    """What the README promises is on the PATH, or in sbin for sshd."""
+    assert inside.exists(program) or inside.file(f"/usr/sbin/{program}").exists
+
+
+def test_no_program_gives_its_user_another_identity(inside: Any) -> None:
+    """No set-user-id or set-group-id file is left in the image."""
+    assert inside.check_output("find / -xdev -type f -perm /6000 2>/dev/null || true") == ""
+
+
+def test_each_cuda_library_stands_in_the_image_once(inside: Any) -> None:
+    """No shared library of NVIDIA's has a second copy under the same name."""
+    found = inside.check_output(
+        "find / -xdev -type f -name 'lib*.so*' -regex '.*/lib\\(cu\\|nccl\\|nv\\|nccl\\)[^/]*' 2>/dev/null || true"
+    )
+    names = Counter(Path(path).name for path in found.splitlines())
+    assert names["libcudnn.so.9"] == 1
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_byte_code_does_not_depend_on_times(inside: Any) -> None:
+    """torch's byte code is of the unchecked-hash kind, which clamped times can't make stale."""
+    code = (
+        "import importlib.util, pathlib, sys; s = importlib.util.find_spec('torch').origin;"
+        "p = pathlib.Path(importlib.util.cache_from_source(s)).read_bytes(); print(int.from_bytes(p[4:8], 'little'))"
+    )
+    assert inside.check_output(f'/opt/venv/bin/python -c "{code}"') == "1"
+
+
+def test_the_image_stays_within_its_budget(docker_client: docker.DockerClient, image: str) -> None:
+    """At most 4.0 GB compressed, where the engine keeps compressed content."""
+    info = docker_client.info()
+    if not any("io.containerd.snapshotter" in " ".join(pair) for pair in info["DriverStatus"]):
+        pytest.skip("this engine's image store keeps no compressed content")
+    assert docker_client.images.get(image).attrs["Size"] <= 4.0e9
