@@ -34,6 +34,7 @@ lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose
 	.venv/bin/mypy
 	.venv/bin/shellcheck $(SHELL_FILES)
 	.venv/bin/hadolint images/*/Dockerfile
+	$(GPUYARD) engine start >/dev/null
 	docker compose --profile gpu --profile cpu config --quiet
 
 lock: .venv/.host ## Resolve the locks of a line anew (all lines without LINE)
@@ -53,4 +54,5 @@ clean: .venv/.host ## Show and remove what gpuyard made (CLEAN_ARGS=--dry-run)
 	docker/host-venv.sh .venv gpuyard/requirements.txt $@
 
 .venv/.tests: .venv/.host tests/requirements.txt
+	docker/test-tools.sh
 	docker/host-venv.sh .venv tests/requirements.txt $@

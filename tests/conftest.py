@@ -59,9 +59,9 @@ def run_container(docker_client: docker.DockerClient, image: str) -> Runner:
 def run(run_container: Runner) -> Run:
     """Runs a container to its end: exit code, standard output and standard error apart."""
 
-    def start(*command: str, **options: Any) -> Outcome:
+    def start(*command: str, timeout: float = 120, **options: Any) -> Outcome:
         with run_container(list(command) or None, **options) as container:
-            code = container.wait(timeout=120)["StatusCode"]
+            code = container.wait(timeout=timeout)["StatusCode"]
             out, err = (container.logs(stdout=which, stderr=not which).decode() for which in (True, False))
         return Outcome(code, out, err)
 
