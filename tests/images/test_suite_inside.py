@@ -39,7 +39,16 @@ def pytest_folder(tmp_path: Path) -> Path:
 def test_the_torch_tests_pass_in_the_image(run: Run, pytest_folder: Path) -> None:
     """Values, training, gradients and shared memory, against the torch of the image; none is skipped for lack of it."""
     tests = [f"/src/tests/verify/{name}" for name in FILES]
-    options = "-q -p no:cacheprovider --import-mode=importlib -c /src/pyproject.toml --rootdir /src".split()
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--import-mode=importlib",
+        "-c",
+        "/src/pyproject.toml",
+        "--rootdir",
+        "/src",
+    ]
     mounts = {
         str(paths.ROOT): {"bind": "/src", "mode": "ro"},
         str(pytest_folder): {"bind": "/opt/pytest", "mode": "ro"},
