@@ -6,16 +6,18 @@ check could not run. `--` separates gpuyard's own words from a command for the c
 
 from __future__ import annotations
 
+import errno
 import logging
 import sys
 
 import typer
 
-from gpuyard.commands import build, clean, engine, list_, lock, report, run, verify
+from gpuyard.commands import build, clean, engine, fetch, list_, lock, report, run, verify
 from gpuyard.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.command("build")(build.build)
+app.command("fetch")(fetch.fetch)
 app.command("verify")(verify.verify)
 app.command("run")(run.run)
 app.command("list")(list_.list_)
@@ -35,6 +37,14 @@ def main(argv: list[str] | None = None) -> None:
     except UserError as error:
         print(f"gpuyard: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(
+            f"gpuyard: the disk is full ({error}). Free some (gpuyard clean, docker system df), run again",
+            file=sys.stderr,
+        )
+        sys.exit(1)
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -68,7 +68,7 @@ class LockSet:
         """Every locked package of these layers, normalised name to version."""
         found: dict[str, str] = {}
         for layer in layers:
-            found.update((name, version) for name, version, _ in _entries(self.path(layer).read_text()))
+            found.update((name, version) for name, version, _ in entries(self.path(layer).read_text()))
         return found
 
     def digest(self, layers: Iterable[Layer]) -> str:
@@ -81,13 +81,13 @@ class LockSet:
         torch = torch_requirements(self.catalogue, self.row)
         workbench = [*torch, *self.catalogue.image["workbench"].requirements]
         below = _compile(torch, (), self.python)
-        above = _compile(workbench, [f"{name}=={version}" for name, version, _ in _entries(below)], self.python)
+        above = _compile(workbench, [f"{name}=={version}" for name, version, _ in entries(below)], self.python)
         parts: dict[Layer, list[str]] = {layer: [] for layer in LAYERS}
         known = set()
-        for name, _, block in _entries(below):
+        for name, _, block in entries(below):
             known.add(name)
             parts["cuda" if NVIDIA.match(name) else "torch"].append(block)
-        parts["workbench"] = [block for name, _, block in _entries(above) if name not in known]
+        parts["workbench"] = [block for name, _, block in entries(above) if name not in known]
         self.folder.mkdir(parents=True, exist_ok=True)
         for layer, blocks in parts.items():
             self._write_layer(layer, blocks)
@@ -124,7 +124,7 @@ def _compile(requirements: Iterable[str], constraints: Iterable[str], python: st
         return out.read_text()
 
 
-def _entries(text: str) -> Iterator[tuple[str, str, str]]:
+def entries(text: str) -> Iterator[tuple[str, str, str]]:
     """Name, version and whole text of each requirement of a hash-locked file."""
     for block in re.findall(r"^[A-Za-z0-9].*(?:\n[ \t]+.*)*\n", text, flags=re.MULTILINE):
         requirement = Requirement(block.split("\\")[0].strip())

@@ -1,0 +1,73 @@
+"""`gpuyard fetch`."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, as_completed
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuyard import build as building
+from gpuyard import catalogue
+from gpuyard.claims import Product
+from gpuyard.errors import UsageError, UserError
+from gpuyard.progress import meter
+from gpuyard.store import Store
+from gpuyard.wheels.fetcher import Fetcher, Wheel, carry, fetching
+from gpuyard.wheels.locked import Locked, read
+
+
+def fetch(
+    line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
+    image: Annotated[str, typer.Option("--image", help="workbench or runtime.")] = "workbench",
+    os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
+    export: Annotated[Path | None, typer.Option("--export", help="Then copy them to this folder.")] = None,
+    import_: Annotated[Path | None, typer.Option("--import", help="Take them from such a folder.")] = None,
+) -> None:
+    """Bring every wheel of a lock into the store, verified, so that a build needs no network."""
+    if export and import_:
+        raise UsageError("--export copies out of the store and --import into it: give one of them")
+    product = building.product(catalogue.load(), line, image, os)
+    product.locks.refuse_stale()
+    wanted, store = requirements(product), Store()
+    if import_:
+        if not (import_ / "wheels").is_dir():
+            raise UserError(
+                f"{import_} holds no exported wheels; make it with: gpuyard fetch {product.line} --export DIR"
+            )
+        count = carry(wanted, product.python, Store(import_), store)
+        print(f"{count} wheels imported, {len(wanted) - count} were there: {store.folder}")
+        return
+    wheels = fetch_all(Fetcher(store, product.python), wanted)
+    print(f"{len(wheels)} wheels, {sum(wheel.size for wheel in wheels) / 1e9:.2f} GB, verified: {store.folder}")
+    if export:
+        count = carry(wanted, product.python, store, Store(export))
+        print(f"{count} wheels copied to {export}")
+
+
+def requirements(product: Product) -> list[Locked]:
+    """What all the locks of a product ask for."""
+    return [locked for layer in product.layers for locked in read(product.locks.path(layer))]
+
+
+def fetch_all(fetcher: Fetcher, wanted: list[Locked]) -> list[Wheel]:
+    """Every wheel, several at a time, with progress. Raises UserError that names each that can't be had."""
+    with meter("wheels", len(wanted)) as shown, fetching(fetcher, wanted, shown.moved) as futures:
+        faults: list[str] = []
+        for future in as_completed(futures.values()):
+            shown.finished()
+            if fault := _fault(future):
+                faults.append(fault)
+    if faults:
+        raise UserError(f"{len(faults)} of {len(wanted)} wheels are missing:\n  " + "\n  ".join(sorted(faults)))
+    return [future.result() for future in futures.values()]
+
+
+def _fault(future: Future[Wheel]) -> str:
+    error = future.exception()
+    if isinstance(error, UserError):
+        return str(error)
+    if error:
+        raise error
+    return ""

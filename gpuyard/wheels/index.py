@@ -1,0 +1,121 @@
+"""Finding a locked wheel where pip would: indexes, mirrors, find-links, certificates and proxies.
+
+pip reads its own configuration (`pip config list`); unearth, PDM's finder, reads the indexes.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import ssl
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import httpx2
+from packaging.requirements import Requirement
+from unearth import PackageFinder
+from unearth.auth import MultiDomainBasicAuth
+from unearth.evaluator import Package
+from unearth.fetchers import Fetcher, PyPIClient
+from unearth.link import Link
+
+from gpuyard import index
+from gpuyard.errors import UserError
+from gpuyard.process import log, run
+from gpuyard.wheels.locked import Locked, target
+
+PUBLIC = "https://pypi.org/simple/"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where this machine gets packages from."""
+
+    indexes: tuple[str, ...]
+    find_links: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+    ca: Path | None = None
+    client_cert: str | None = None
+    proxy: str | None = None
+
+    @classmethod
+    def read(cls) -> Settings:
+        """pip's settings; uv's index variables win over them, as in every other step of a build."""
+        pip = pip_settings()
+        default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or pip.get("index-url", PUBLIC)
+        extra = os.environ.get("UV_INDEX") or pip.get("extra-index-url", "")
+        none = pip.get("no-index", "").lower() in ("1", "true", "yes", "on")
+        return cls(
+            indexes=() if none else (*default.split(), *extra.split()),
+            find_links=tuple(pip.get("find-links", "").split()),
+            trusted=tuple(pip.get("trusted-host", "").split()),
+            ca=Path(pip["cert"]) if "cert" in pip else index.ca_bundle(),
+            client_cert=pip.get("client-cert"),
+            proxy=pip.get("proxy"),
+        )
+
+    def client(self) -> PyPIClient:
+        """An HTTP client with these certificates, this proxy, and the logins of netrc and keyring."""
+        context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
+        client = PyPIClient(
+            trusted_hosts=self.trusted,
+            verify=context,
+            cert=self.client_cert,
+            proxy=self.proxy,
+            timeout=httpx2.Timeout(30),
+            follow_redirects=True,
+        )
+        client.auth = MultiDomainBasicAuth(index_urls=self.indexes)
+        return client
+
+
+def pip_settings() -> dict[str, str]:
+    """pip's own reading of its files and environment, for its commands in general and ``install``."""
+    text = run([sys.executable, "-m", "pip", "config", "list", "--disable-pip-version-check"])
+    found: dict[str, str] = {}
+    for section in ("global", "download", "install", ":env:"):
+        for line in text.splitlines():
+            name, _, value = line.partition("=")
+            if name.startswith(section + ".") and value:
+                found[name.removeprefix(section + ".")] = str(ast.literal_eval(value))
+    return found
+
+
+def find(wanted: Locked, python: str, settings: Settings, client: PyPIClient) -> tuple[Link, str]:
+    """The link and hash of the wheel that fits best. Raises UserError that says where it was looked for."""
+    finder = PackageFinder(
+        session=cast(Fetcher, client),
+        index_urls=settings.indexes,
+        find_links=settings.find_links,
+        trusted_hosts=settings.trusted,
+        target_python=target(python),
+        only_binary=[":all:"],
+    )
+    requirement = Requirement(f"{wanted.name}=={wanted.version}")
+    try:
+        matches = list(finder.find_matches(requirement, hashes={"sha256": list(wanted.hashes)}))
+    except (httpx2.HTTPError, ValueError, OSError) as error:
+        raise UserError(f"{requirement}: the index could not be read: {error or type(error).__name__}") from error
+    if not matches:
+        raise UserError(_nothing(wanted, python, settings))
+    chosen = _hash(matches[0])
+    # The same file may lie on several indexes; one on a disk is the nearest.
+    same = [match.link for match in matches if _hash(match) == chosen]
+    link = next((link for link in same if link.is_file), same[0])
+    log.debug("%s: %s", requirement, link.redacted)
+    return link, chosen
+
+
+def _hash(package: Package) -> str:
+    option = package.link.hash_option or {}
+    return str(option["sha256"][0])
+
+
+def _nothing(wanted: Locked, python: str, settings: Settings) -> str:
+    places = ", ".join(Link(url).redacted for url in settings.indexes) or "no index (pip's no-index is set)"
+    return (
+        f"{wanted.name}=={wanted.version}: no wheel for Python {python} on x86-64 Linux with a hash of the lock was "
+        f"found on {places}. Check that the index answers and still has that version, or name another in pip's settings"
+    )
