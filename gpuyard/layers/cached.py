@@ -1,0 +1,85 @@
+"""Layers by their inputs: made once, kept in the store, used again only when intact."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from gpuyard.layers import bytecode, files, make
+from gpuyard.layers.model import Layer, Target
+from gpuyard.layers.plan import Group
+from gpuyard.store import Store
+
+CODE = Path(__file__).parent
+
+
+@cache
+def code() -> str:
+    """A checksum of everything that decides how a layer is written."""
+    content = hashlib.sha256()
+    for file in [*sorted(CODE.glob("*.py")), bytecode.SCRIPT]:
+        content.update(file.read_bytes())
+    content.update(f"{zstandard.__version__} {zstandard.ZSTD_VERSION}".encode())
+    return content.hexdigest()
+
+
+def key(content: Any, target: Target, python: str | None) -> str:
+    """Names a layer by what it is made from. ``python`` is the exact Python that compiles, or None."""
+    inputs = [content, vars(target), python, code()]
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+
+
+def wheels_key(group: Group, target: Target, python: str | None) -> str:
+    """The key of a layer of wheels."""
+    return key([[wheel.path.name, wheel.sha] for wheel in group.wheels], target, python)
+
+
+def files_key(stage: Path, target: Target, python: str | None) -> str:
+    """The key of the layer of this project's own files."""
+    content = [[path, hashlib.sha256(data).hexdigest(), executable] for path, data, executable in files.contents(stage)]
+    return key(content, target, python)
+
+
+def known(store: Store, key: str) -> Layer | None:
+    """The layer of that key if the store has it, byte for byte as its record says."""
+    record = store.record("layers", key)
+    if record is None:
+        return None
+    layer = Layer.from_json(record)
+    return layer if store.intact(store.blob(layer.digest), layer.digest) else None
+
+
+def ensure(store: Store, key: str, write: Callable[[Path], Layer]) -> Layer:
+    """The layer of that key: from the store, or written and kept. Two processes don't make it twice."""
+    with store.locked(f"layer-{key}"):
+        if layer := known(store, key):
+            return layer
+        with store.part() as part:
+            layer = write(part)
+            store.keep(part, layer.digest)
+        store.write_record("layers", key, layer.as_json())
+        return layer
+
+
+def ensure_wheels(store: Store, group: Group, target: Target, compiler: str | None, python: str | None) -> Layer:
+    """The layer of these wheels."""
+    return ensure(
+        store,
+        wheels_key(group, target, python),
+        lambda part: make.wheels_layer(group.wheels, target, compiler, part),
+    )
+
+
+def ensure_files(store: Store, stage: Path, target: Target, compiler: str | None, python: str | None) -> Layer:
+    """The layer of this project's own files."""
+    return ensure(
+        store,
+        files_key(stage, target, python),
+        lambda part: files.files_layer(stage, target, compiler, part),
+    )

@@ -1,0 +1,48 @@
+"""Which wheels share a layer: a function of the wheels alone, so that lines and images share blobs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpuyard.wheels.fetcher import Wheel
+
+BIG = 20_000_000
+"""Bytes of a wheel from which on it has a layer of its own."""
+SHELVES = 4
+"""Small wheels of one lock lie on so many layers, by name: a changed one changes only its own layer."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The wheels of one layer, sorted by name."""
+
+    wheels: tuple[Wheel, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(wheel.size for wheel in self.wheels)
+
+
+def is_big(wheel: Wheel) -> bool:
+    """Whether it has a layer of its own."""
+    return wheel.size >= BIG
+
+
+def groups(wheels: Iterable[Wheel]) -> list[Group]:
+    """The layers of one lock, from the bottom up: big wheels by name, then the shelves."""
+    big: list[Group] = []
+    shelves: dict[int, list[Wheel]] = defaultdict(list)
+    for wheel in sorted(wheels, key=lambda wheel: wheel.name):
+        if is_big(wheel):
+            big.append(Group((wheel,)))
+        else:
+            shelves[shelf(wheel.name)].append(wheel)
+    return [*big, *(Group(tuple(shelves[number])) for number in sorted(shelves))]
+
+
+def shelf(name: str) -> int:
+    """The shelf of a package, by its name."""
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % SHELVES

@@ -1,0 +1,126 @@
+"""Writing a layer: one stream through tar, hash, zstd and hash again into a file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import posixpath
+import tarfile
+import zlib
+from types import TracebackType
+from typing import IO, BinaryIO, Self, cast
+
+import zstandard
+
+from gpuyard.errors import UserError
+from gpuyard.layers.model import Layer, Target, conflict
+from gpuyard.store import CHUNK
+
+OURS = "gpuyard"
+"""The owner of files that come from this project and not from a wheel."""
+
+
+class Hashing(io.RawIOBase):
+    """A writer that passes everything on, and knows its SHA-256 and size."""
+
+    def __init__(self, below: BinaryIO) -> None:
+        super().__init__()
+        self._below, self._hash, self._size = below, hashlib.sha256(), 0
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        """Passes on all of it."""
+        self._hash.update(data)
+        self._below.write(data)
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """How much was written."""
+        return self._size
+
+    @property
+    def digest(self) -> str:
+        """The digest of what was written so far."""
+        return "sha256:" + self._hash.hexdigest()
+
+
+class LayerWriter:
+    """Writes entries in the order they are given, with their directories before them.
+
+    Times, owners and modes follow from the target alone. Memory is that of a few buffers, whatever
+    the size of the files.
+    """
+
+    def __init__(self, file: BinaryIO, target: Target) -> None:
+        self.target = target
+        self.files: dict[str, tuple[str, str]] = {}
+        self._directories: set[str] = {""}
+        self._packed = Hashing(file)
+        packer = zstandard.ZstdCompressor(level=target.level, write_checksum=True)
+        self._packer = packer.stream_writer(cast(IO[bytes], self._packed), closefd=False)
+        self._plain = Hashing(cast(BinaryIO, self._packer))
+        self._tar = tarfile.TarFile(fileobj=cast(IO[bytes], self._plain), mode="w", format=tarfile.PAX_FORMAT)
+        self._tar.copybufsize = CHUNK  # type: ignore[attr-defined]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        if kind is None:
+            self._tar.close()
+            self._packer.close()  # type: ignore[no-untyped-call]
+
+    def add(self, path: str, size: int, crc: int, stream: IO[bytes], whose: str, executable: bool = False) -> None:
+        """A file from a stream of that size and CRC-32, owned by the user of the virtual environment."""
+        if self._is_new(path, f"{size}-{crc:08x}", whose):
+            entry = self._entry(path, 0o755 if executable else 0o644, self.target.owner)
+            entry.size = size
+            self._tar.addfile(entry, stream)
+
+    def add_bytes(self, path: str, data: bytes, whose: str, executable: bool = False) -> None:
+        """A small file of the user."""
+        self.add(path, len(data), zlib.crc32(data), io.BytesIO(data), whose, executable)
+
+    def add_derived(self, path: str, size: int, stream: IO[bytes]) -> None:
+        """A file that follows from others of this layer, such as byte code."""
+        entry = self._entry(path, 0o644, self.target.owner_of(path))
+        entry.size = size
+        self._tar.addfile(entry, stream)
+
+    def add_system(self, path: str, data: bytes, executable: bool = False) -> None:
+        """A file of root's."""
+        self._is_new(path, f"{len(data)}-{zlib.crc32(data):08x}", OURS)
+        entry = self._entry(path, 0o755 if executable else 0o644, 0)
+        entry.size = len(data)
+        self._tar.addfile(entry, io.BytesIO(data))
+
+    def add_link(self, path: str, to: str) -> None:
+        """A symbolic link of root's."""
+        entry = self._entry(path, 0o777, 0)
+        entry.type, entry.linkname = tarfile.SYMTYPE, to
+        self._tar.addfile(entry)
+
+    def directory(self, path: str, mode: int = 0o755) -> None:
+        """A directory and those above it; nothing if it is there already."""
+        if path in self._directories:
+            return
+        self._directories.add(path)
+        entry = self._entry(path, mode, self.target.owner_of(path))
+        entry.type = tarfile.DIRTYPE
+        self._tar.addfile(entry)
+
+    def layer(self, annotations: dict[str, str]) -> Layer:
+        """What was written, after it was closed."""
+        return Layer(self._packed.digest, self._packed.tell(), self._plain.digest, annotations, self.files)
+
+    def _is_new(self, path: str, content: str, whose: str) -> bool:
+        first, same = self.files.setdefault(path, (whose, content))
+        if first != whose and same != content:
+            raise UserError(conflict(path, first, whose))
+        return first == whose
+
+    def _entry(self, path: str, mode: int, owner: int) -> tarfile.TarInfo:
+        self.directory(posixpath.dirname(path))
+        entry = tarfile.TarInfo(path)
+        entry.mode, entry.uid, entry.gid, entry.mtime = mode, owner, owner, self.target.epoch
+        return entry

@@ -1,0 +1,161 @@
+"""A wheel into a layer: PyPA's installer decides what goes where; nothing is unpacked to a disk."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import posixpath
+import re
+import stat
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from installer import install
+from installer.destinations import WheelDestination
+from installer.exceptions import InstallerError
+from installer.records import Hash, RecordEntry, parse_record_file
+from installer.sources import WheelContentElement, WheelFile
+from installer.utils import Scheme, construct_record_file, fix_shebang
+
+from gpuyard.errors import UserError
+from gpuyard.layers.bytecode import Bytecode
+from gpuyard.layers.tarball import LayerWriter
+from gpuyard.wheels.fetcher import Wheel
+from gpuyard.wheels.locked import rank
+
+if TYPE_CHECKING:
+    from installer.scripts import ScriptSection
+
+# What uv writes: images of both builders are equal, RECORD included.
+SCRIPT = """\
+#!{interpreter}
+# -*- coding: utf-8 -*-
+import sys
+from {module} import {attribute}
+if __name__ == "__main__":
+    if sys.argv[0].endswith("-script.pyw"):
+        sys.argv[0] = sys.argv[0][:-11]
+    elif sys.argv[0].endswith(".exe"):
+        sys.argv[0] = sys.argv[0][:-4]
+    sys.exit({call}())
+"""
+
+
+class Member(io.RawIOBase):
+    """A file in a wheel as a stream that knows its size, its CRC-32 and its line of RECORD."""
+
+    def __init__(self, info: zipfile.ZipInfo, stream: BinaryIO, record: RecordEntry) -> None:
+        super().__init__()
+        self.info, self.record, self._stream = info, record, stream
+
+    def read(self, size: int = -1) -> bytes:
+        """As the file's own."""
+        return self._stream.read(size)
+
+
+class SortedWheel(WheelFile):
+    """A wheel whose content comes in sorted order, with what its archive knows of each file."""
+
+    def get_contents(self) -> Iterator[WheelContentElement]:
+        """Every file once."""
+        records = {record[0]: record for record in parse_record_file(self.read_dist_info("RECORD").splitlines())}
+        for info in sorted(self._zipfile.infolist(), key=lambda info: info.filename):
+            if not info.is_dir():
+                record = records.get(info.filename, (info.filename, "", ""))
+                executable = bool(info.external_attr >> 16 & 0o111)
+                with self._zipfile.open(info) as stream:
+                    member = Member(info, cast(BinaryIO, stream), RecordEntry.from_elements(*record))
+                    yield record, cast(BinaryIO, member), executable
+
+
+class TarDestination(WheelDestination):
+    """Writes what a wheel installs into a layer, and its sources to the compiler too."""
+
+    def __init__(self, writer: LayerWriter, wheel: Wheel, bytecode: Bytecode | None) -> None:
+        self.writer, self.wheel, self.bytecode = writer, wheel, bytecode
+        self.whose = f"{wheel.name}=={wheel.version}"
+        target = writer.target
+        self._places = {
+            "purelib": target.site,
+            "platlib": target.site,
+            "headers": f"{target.prefix}/include/site/python{target.python}/{wheel.name}",
+            "scripts": f"{target.prefix}/bin",
+            "data": target.prefix,
+        }
+
+    def write_script(self, name: str, module: str, attr: str, section: ScriptSection) -> RecordEntry:
+        """The script of an entry point."""
+        del section  # consoles and desktops differ on Windows only
+        text = SCRIPT.format(
+            interpreter=self.writer.target.interpreter, module=module, attribute=attr.split(".")[0], call=attr
+        )
+        refuse_path(name, self.wheel.path.name)
+        return self._small("scripts", name, text.encode(), True)
+
+    def write_file(self, scheme: Scheme, path: object, stream: BinaryIO, is_executable: bool) -> RecordEntry:
+        """A file of the wheel; a script's ``#!python`` becomes the image's."""
+        member = cast(Member, stream)
+        name = str(path)
+        if scheme == "scripts":
+            with fix_shebang(cast(BinaryIO, io.BytesIO(member.read())), self.writer.target.interpreter) as fixed:
+                return self._small(scheme, name, fixed.read(), True)
+        place = posixpath.join(self._places[scheme], name)
+        if name.endswith(".py") and scheme in ("purelib", "platlib") and self.bytecode:
+            data = member.read()
+            self.bytecode.source(place, data)
+            self.writer.add_bytes(place, data, self.whose, is_executable)
+        else:
+            info = member.info
+            self.writer.add(place, info.file_size, info.CRC, cast(BinaryIO, member), self.whose, is_executable)
+        return RecordEntry(self._relative(scheme, name), member.record.hash_, member.record.size)
+
+    def finalize_installation(
+        self, scheme: Scheme, record_file_path: str, records: Iterable[tuple[Scheme, RecordEntry]]
+    ) -> None:
+        """RECORD, as it is after an installation, sorted."""
+        with construct_record_file(records) as stream:
+            place = posixpath.join(self._places[scheme], record_file_path)
+            self.writer.add_bytes(place, stream.read(), self.whose)
+
+    def _small(self, scheme: str, name: str, data: bytes, executable: bool) -> RecordEntry:
+        self.writer.add_bytes(posixpath.join(self._places[scheme], name), data, self.whose, executable)
+        value = urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        return RecordEntry(self._relative(scheme, name), Hash("sha256", value), len(data))
+
+    def _relative(self, scheme: str, name: str) -> str:
+        return posixpath.relpath(posixpath.join(self._places[scheme], name), self._places["purelib"])
+
+
+def add_wheel(writer: LayerWriter, wheel: Wheel, bytecode: Bytecode | None) -> None:
+    """Adds all of a wheel to a layer. Raises UserError, naming the wheel, if it must not be installed."""
+    name = wheel.path.name
+    if rank(name, writer.target.python) is None:
+        raise UserError(f"{name} is for another Python or platform than Python {writer.target.python} on x86-64 Linux")
+    try:
+        with SortedWheel.open(wheel.path) as source:
+            refuse_members(cast(SortedWheel, source), name)
+            install(source, TarDestination(writer, wheel, bytecode), {})
+    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, InstallerError) as error:
+        raise UserError(f"{name} is not a whole wheel: {error}") from error
+
+
+def refuse_members(source: SortedWheel, wheel: str) -> None:
+    """Raises UserError for a wheel with links, paths that leave the prefix, or a path twice."""
+    seen = set()
+    for info in source._zipfile.infolist():
+        refuse_path(info.filename, wheel)
+        if stat.S_ISLNK(info.external_attr >> 16):
+            raise UserError(f"{wheel} holds a link ({info.filename}); wheels hold files only. Don't install it")
+        if info.filename in seen:
+            raise UserError(f"{wheel} holds {info.filename} twice. Don't install it")
+        seen.add(info.filename)
+
+
+def refuse_path(path: str, wheel: str) -> None:
+    """Raises UserError unless the path stays where it is put."""
+    if path.startswith("/") or ".." in path.split("/") or re.search(r"[\\\0\n]", path):
+        raise UserError(
+            f"{wheel} holds the path {path!r}, which leaves the folder it is installed to. Don't install it"
+        )
