@@ -11,7 +11,8 @@ from gpuyard import paths
 from gpuyard.catalogue import Catalogue
 
 GENERATED = ("images/", "verify/tables.json", "gpuyard/requirements.txt", "tests/requirements.txt")
-PROSE = ("README.md", "compose.yaml")
+PROSE = ("README.md", "compose.yaml", "docs/")
+NAMING = ("README.md", "compose.yaml")
 
 
 def tracked() -> list[str]:
@@ -52,11 +53,20 @@ def test_no_code_holds_a_version(table: Catalogue) -> None:
     assert not copies
 
 
-@pytest.mark.parametrize("name", PROSE)
+@pytest.mark.parametrize("name", NAMING)
 def test_every_image_that_prose_names_exists(table: Catalogue, name: str) -> None:
     """Each `repository:tag` in the README and compose.yaml is a tag that the catalogue gives."""
     known = {table.tag(line, image) for line in table.line for image in table.published}
     named = set(re.findall(rf"\b{table.repository}:v[\w.-]*[\w]", _text(name)))
+    assert named
+    assert named <= known
+
+
+def test_every_build_of_torch_that_prose_names_is_in_the_catalogue(table: Catalogue) -> None:
+    """Transcripts and sentences that name torch with its CUDA variant name one that exists."""
+    known = {line.torch_version for line in table.line.values()}
+    prose = [name for name in tracked() if name.startswith(PROSE)]
+    named = {build for name in prose for build in re.findall(r"torch (\d+\.\d+\.\d+\+cu\d+)", _text(name))}
     assert named
     assert named <= known
 
