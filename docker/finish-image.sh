@@ -22,6 +22,10 @@ install -d -m 1777 /run/gpuyard
 # The start script and the suite are both read by the one Python there is.
 /usr/bin/python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash "$target"
 ln -s "$target/entrypoints/verify" /usr/local/bin/verify
+for name in apt apt-get; do ln -s "$target/entrypoints/apt" "/usr/local/bin/$name"; done
+# SSH sessions get the container's environment from their login shell, which then becomes bash.
+sed -i "/^trainer:/s|:[^:]*\$|:$target/entrypoints/session|" /etc/passwd
+install -D -m 0644 "$target/entrypoints/ipython_kernel_config.py" /etc/ipython/ipython_kernel_config.py
 /opt/venv/bin/python - <<'PY'
 import pathlib, sysconfig
 pathlib.Path(sysconfig.get_path("purelib"), "gpuyard.pth").write_text("/opt/gpuyard\n")

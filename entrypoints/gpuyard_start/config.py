@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import keys
 from .errors import Refusal
+from .jupyter_config import Jupyter, read_jupyter
+from .values import flag, port
 
 IMAGE_JSON = Path("/etc/gpuyard/image.json")
 HOST_KEY_FOLDER = Path("/var/lib/gpuyard/ssh")
@@ -17,18 +18,6 @@ WORKSPACE = Path("/workspace")
 JUPYTER = "jupyter"
 SSH = "ssh"
 SERVICES = (JUPYTER, SSH)
-TOKEN_BYTES = 24
-_YES = ("yes", "true", "1")
-_NO = ("", "no", "false", "0")
-
-
-@dataclass(frozen=True)
-class Jupyter:
-    """JupyterLab as it will be started. An empty token means that no login is asked for."""
-
-    port: int
-    token: str
-    token_is_random: bool
 
 
 @dataclass(frozen=True)
@@ -38,7 +27,7 @@ class Ssh:
     port: int
     keys: tuple[keys.KeyLine, ...]
     host_keys: Path
-    host_keys_named: bool
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,22 +44,6 @@ class Config:
         """The services to start, in order."""
         wanted = {JUPYTER: self.jupyter, SSH: self.ssh}
         return tuple(name for name in SERVICES if wanted[name] is not None)
-
-
-def flag(env: dict[str, str], name: str) -> bool:
-    """A yes-or-no variable; unset and empty mean no."""
-    value = env.get(name, "").strip().lower()
-    if value not in _YES + _NO:
-        raise Refusal(f"{name} is '{env[name]}': expected yes or no")
-    return value in _YES
-
-
-def port(env: dict[str, str], name: str, default: int) -> int:
-    """A port number from the environment."""
-    text = env.get(name, "").strip() or str(default)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
-        raise Refusal(f"{name} is '{text}': expected a port number from 1 to 65535")
-    return int(text)
 
 
 def claims(path: Path = IMAGE_JSON) -> dict[str, object]:
@@ -106,48 +79,9 @@ def wanted_services(env: dict[str, str], offered: tuple[str, ...]) -> tuple[str,
     return tuple(name for name in SERVICES if name in named)
 
 
-def _token_from_file(path: Path) -> str:
-    try:
-        token = path.read_text("utf-8").strip()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise Refusal(f"JUPYTER_TOKEN_FILE={path} can't be read ({reason}): expected a file with the token") from None
-    if not token:
-        raise Refusal(f"JUPYTER_TOKEN_FILE={path} is empty: expected a file with the token")
-    return token
-
-
-def _given_token(env: dict[str, str]) -> str | None:
-    """The user's token, the empty string where logins are switched off on purpose, None for a random one."""
-    file = env.get("JUPYTER_TOKEN_FILE", "")
-    token = env.get("JUPYTER_TOKEN")
-    if file and token:
-        raise Refusal("both JUPYTER_TOKEN and JUPYTER_TOKEN_FILE are set: give one of them")
-    if file:
-        return _token_from_file(Path(file))
-    if token == "" and not flag(env, "JUPYTER_ALLOW_NO_AUTH"):
-        raise Refusal(
-            "JUPYTER_TOKEN is empty, which would let anyone run code here: leave it unset for a random token,"
-            " give one, or say JUPYTER_ALLOW_NO_AUTH=yes"
-        )
-    return token
-
-
-def read_jupyter(env: dict[str, str]) -> Jupyter:
-    """JupyterLab's port and token."""
-    number = port(env, "JUPYTER_PORT", 8888)
-    flag(env, "JUPYTER_ALLOW_NO_AUTH")
-    token = _given_token(env)
-    if token is None:
-        return Jupyter(number, os.urandom(TOKEN_BYTES).hex(), True)
-    if not (token.isascii() and token.isprintable()) or " " in token:
-        raise Refusal("the Jupyter token holds blanks or unusual characters: expected plain ASCII without blanks")
-    return Jupyter(number, token, False)
-
-
 def read_ssh(env: dict[str, str], home: Path, asked: bool) -> Ssh | None:
     """sshd's port and keys; None where no key was given and nobody asked for SSH by name."""
-    number = port(env, "GPUYARD_SSH_PORT", 2222)
+    number, strict = port(env, "GPUYARD_SSH_PORT", 2222), flag(env, "GPUYARD_SSH_STRICT")
     found = keys.collect(env, (SYSTEM_KEYS, home / ".ssh" / "authorized_keys"))
     folder = env.get("GPUYARD_HOST_KEYS", "")
     if folder and not folder.startswith("/"):
@@ -156,16 +90,7 @@ def read_ssh(env: dict[str, str], home: Path, asked: bool) -> Ssh | None:
         raise Refusal('GPUYARD_SERVICES asks for ssh but no key was given: add -e SSH_PUBLIC_KEY="$(cat FILE.pub)"')
     if not found:
         return None
-    return Ssh(number, found, Path(folder) if folder else HOST_KEY_FOLDER, bool(folder))
-
-
-def check_user(env: dict[str, str], uid: int) -> None:
-    """Root is used only where it was asked for in words."""
-    if uid == 0 and not flag(env, "GPUYARD_ALLOW_ROOT"):
-        raise Refusal(
-            "the container was started as root: leave out --user to be trainer (uid 1000), give"
-            " --user UID:GID, or say GPUYARD_ALLOW_ROOT=yes"
-        )
+    return Ssh(number, found, Path(folder) if folder else HOST_KEY_FOLDER, strict)
 
 
 def read(argv: tuple[str, ...], env: dict[str, str], image: dict[str, object], home: Path) -> Config:

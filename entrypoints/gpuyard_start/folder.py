@@ -11,23 +11,34 @@ from .errors import Refusal
 _BASES = (Path("/run/gpuyard"), Path("/run"), Path("/tmp"), Path("/dev/shm"))
 
 
-def _folder_name() -> str:
+def _folder_name(uid: int | str) -> str:
     """One name per user and container: a mount namespace is a container's own, whatever else it shares."""
-    return f"gpuyard-{os.getuid()}-{Path('/proc/self/ns/mnt').stat().st_ino}"
+    return f"gpuyard-{uid}-{Path('/proc/self/ns/mnt').stat().st_ino}"
 
 
-def _is_private(folder: Path) -> bool:
+def _is_private(folder: Path, uid: int) -> bool:
     try:
         found = folder.lstat()
     except OSError:
         return False
-    return found.st_uid == os.getuid() and (found.st_mode & 0o170777) == 0o040700
+    return found.st_uid == uid and (found.st_mode & 0o170777) == 0o040700
 
 
 def find_folder() -> Path | None:
-    """The private folder that the start of this container made, or None."""
-    name = _folder_name()
-    return next((base / name for base in _BASES if _is_private(base / name)), None)
+    """The private folder that the start of this container made for this user, or None."""
+    name = _folder_name(os.getuid())
+    return next((base / name for base in _BASES if _is_private(base / name, os.getuid())), None)
+
+
+def become_owner() -> None:
+    """Root becomes the user that the start made a folder for: a health check runs as the container was started."""
+    for folder in (path for base in _BASES for path in sorted(base.glob(_folder_name("*")))):
+        uid = int(folder.name.split("-")[1])
+        if uid != 0 and _is_private(folder, uid):
+            os.setgroups([])
+            os.setresgid(folder.lstat().st_gid, folder.lstat().st_gid, folder.lstat().st_gid)
+            os.setresuid(uid, uid, uid)
+            return
 
 
 def make_folder() -> Path:
@@ -35,7 +46,7 @@ def make_folder() -> Path:
     if found := find_folder():
         return found
     for base in _BASES:
-        folder = base / _folder_name()
+        folder = base / _folder_name(os.getuid())
         try:
             folder.mkdir(mode=0o700)
         except OSError:

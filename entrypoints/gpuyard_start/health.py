@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .errors import Refusal
-from .folder import find_folder
+from .folder import become_owner, find_folder
 
 STATE = "state.json"
 TIME_LIMIT = 3.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """Where a service answers. ``path`` is Jupyter's base URL."""
+
+    port: int
+    path: str = "/"
+    tls: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """What a start turned on, and whether it was given a GPU that can be asked."""
+
+    services: dict[str, Service]
+    gpu: bool = False
 
 
 def read_until(connection: socket.socket, enough: bytes, limit: int = 65536) -> bytes:
@@ -38,17 +57,28 @@ def jupyter_fault(reply: bytes) -> str | None:
     return None if isinstance(found, dict) and "version" in found else "answered, but not as Jupyter"
 
 
-def check_jupyter(port: int, timeout: float = TIME_LIMIT) -> str | None:
-    """Asks Jupyter for its version, which needs no token."""
-    with socket.create_connection(("127.0.0.1", port), timeout) as connection:
-        connection.settimeout(timeout)
-        connection.sendall(b"GET /api HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
-        return jupyter_fault(read_until(connection, b""))
+def _wrapped(connection: socket.socket) -> socket.socket:
+    """The connection under TLS. The certificate is the user's own, for a name that we do not go by."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(connection)
 
 
-def check_ssh(port: int, timeout: float = TIME_LIMIT) -> str | None:
+def check_jupyter(service: Service, timeout: float = TIME_LIMIT) -> str | None:
+    """Asks Jupyter for its version, which needs no login."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout) as plain:
+        plain.settimeout(timeout)
+        with _wrapped(plain) if service.tls else plain as connection:
+            connection.sendall(f"GET {service.path}api HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            return jupyter_fault(read_until(connection, b""))
+
+
+def check_ssh(service: Service, timeout: float = TIME_LIMIT) -> str | None:
     """Reads sshd's greeting."""
-    with socket.create_connection(("127.0.0.1", port), timeout) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout) as connection:
         connection.settimeout(timeout)
         greeting = read_until(connection, b"\n")
         connection.sendall(b"SSH-2.0-health\r\n")
@@ -58,43 +88,55 @@ def check_ssh(port: int, timeout: float = TIME_LIMIT) -> str | None:
 CHECKS = {"jupyter": check_jupyter, "ssh": check_ssh}
 
 
-def fault(service: str, port: int) -> str | None:
+def fault(name: str, service: Service) -> str | None:
     """Why a service is not well, or None."""
     try:
-        wrong = CHECKS[service](port)
+        wrong = CHECKS[name](service)
     except TimeoutError:
         wrong = f"gave no answer within {TIME_LIMIT:g} s"
     except OSError as error:
         wrong = f"can't be reached ({error.strerror or error})"
-    return None if wrong is None else f"{service} on port {port} {wrong}"
+    return None if wrong is None else f"{name} on port {service.port} {wrong}"
 
 
-def write_state(folder: Path, ports: dict[str, int]) -> None:
-    """Remembers which services are on, for the health checks to come."""
+def write_state(folder: Path, state: State) -> None:
+    """Remembers what is on, for the health checks to come."""
     fresh = folder / f".{STATE}"
-    fresh.write_text(json.dumps({"started": time.time(), "services": ports}), "utf-8")
+    fresh.write_text(json.dumps({"started": time.time(), **asdict(state)}), "utf-8")
     fresh.replace(folder / STATE)
 
 
-def read_state(folder: Path | None) -> dict[str, int]:
-    """The services that are on, with their ports; none where the start made no note."""
+def read_state(folder: Path | None) -> State:
+    """What is on; nothing where the start made no note."""
     if folder is None or not (folder / STATE).exists():
-        return {}
+        return State({})
     try:
-        found = json.loads((folder / STATE).read_text("utf-8"))["services"]
-    except (OSError, ValueError, KeyError) as error:
+        found = json.loads((folder / STATE).read_text("utf-8"))
+        return State({name: Service(**facts) for name, facts in found["services"].items()}, bool(found["gpu"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refusal(f"{folder / STATE} can't be used ({error})", 1) from None
-    return {str(name): int(port) for name, port in found.items()}
+
+
+def faults(state: State) -> list[str]:
+    """Everything that is not well, the services first."""
+    found = [wrong for name, service in state.services.items() if (wrong := fault(name, service))]
+    if state.gpu:
+        from . import nvml
+
+        found += [wrong] if (wrong := nvml.fault()) else []
+    return found
 
 
 def main() -> int:
     """Exit code 0 when all is well; else 1, with one line that Docker keeps."""
+    if os.getuid() == 0:
+        become_owner()
     try:
-        services = read_state(find_folder())
+        state = read_state(find_folder())
     except Refusal as refusal:
         sys.stdout.write(f"{refusal}\n")
         return 1
-    faults = [wrong for name, port in services.items() if (wrong := fault(name, port))]
-    text = "; ".join(faults) or (f"{', '.join(services)} answer" if services else "no service was asked for")
-    sys.stdout.write(text + "\n")
-    return 1 if faults else 0
+    wrong = faults(state)
+    on = ", ".join([*state.services, *(["GPU"] if state.gpu else [])])
+    sys.stdout.write(("; ".join(wrong) or (f"{on} answer" if on else "no service was asked for")) + "\n")
+    return 1 if wrong else 0

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from .config import WORKSPACE, Jupyter
+import re
+from pathlib import Path
+
+from .config import WORKSPACE
+from .jupyter_config import Jupyter
+
+# Beside the image's start: the shell that restores the one environment.
+_SESSION = Path(__file__).resolve().parent.parent / "session"
 
 _TEXT = {
     "log_format": "%(asctime)s %(levelname)s jupyter: %(message)s",
@@ -10,21 +17,32 @@ _TEXT = {
 }
 
 
+def _address(jupyter: Jupyter) -> dict[str, object]:
+    """Where the server is found: port, path, certificate and the pages that may talk to it."""
+    found: dict[str, object] = {"ip": "0.0.0.0", "port": jupyter.port, "base_url": jupyter.base_url}
+    if jupyter.certificate:
+        found["certfile"] = str(jupyter.certificate)
+        found["keyfile"] = str(jupyter.key or jupyter.certificate)
+    if jupyter.origins:
+        found["allow_origin_pat"] = f"^({'|'.join(map(re.escape, jupyter.origins))})$"
+    return found
+
+
 def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[str, object]]:
-    """The content of ``jupyter_server_config.json`` for this start."""
+    """What this start decides; the user's own files in ``~/.jupyter`` decide the rest."""
     return {
         "Application": {**_TEXT, "log_level": "ERROR" if log_style == "quiet" else "INFO"},
         "ServerApp": {
-            "ip": "0.0.0.0",
-            "port": jupyter.port,
+            **_address(jupyter),
             "port_retries": 0,
             "open_browser": False,
             "root_dir": str(WORKSPACE),
             "allow_remote_access": True,
             "allow_root": as_root,
-            "terminado_settings": {"shell_command": ["/bin/bash", "-l"]},
+            "terminado_settings": {"shell_command": [str(_SESSION)]},
         },
-        "IdentityProvider": {"token": jupyter.token},
+        # Under the provider's own name, which outranks the general one in a user's file.
+        "PasswordIdentityProvider": {"token": jupyter.token, "hashed_password": jupyter.password_hash},
         # Asking the network for news or packages slows the start and tells others about the user.
         "LabApp": {
             "check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
@@ -36,9 +54,12 @@ def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[
 
 def notice(jupyter: Jupyter) -> str:
     """What the log says about logging in. A token that the user chose is never repeated."""
-    address = f"http://127.0.0.1:{jupyter.port}/lab"
+    scheme = "https" if jupyter.certificate else "http"
+    address = f"{scheme}://127.0.0.1:{jupyter.port}{jupyter.base_url}lab"
     if jupyter.token_is_random:
         return f"JupyterLab: {address}?token={jupyter.token}"
+    if jupyter.password_hash:
+        return f"JupyterLab: {address} (log in with the password whose hash you gave)"
     if jupyter.token:
         return f"JupyterLab: {address} (log in with the token you gave)"
     return f"JupyterLab: {address} WITHOUT a login (JUPYTER_ALLOW_NO_AUTH): who reaches it can run code here"

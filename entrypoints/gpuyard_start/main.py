@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
 import stat
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from . import config, gpu, health, jupyter, keys, runtime, services, sessions, ssh
+from . import config, gpu, hooks, keys, mounts, ports, privileges, runtime, services, sessions, tls, users
 from .errors import NOT_EXECUTABLE, NOT_FOUND, USAGE, Refusal
-from .folder import make_folder
 from .log import Log, style
+from .setup import set_up_services
 
 USAGE_TEXT = """\
 usage: docker run [OPTIONS] IMAGE [COMMAND [ARGUMENTS…]]
@@ -22,7 +21,6 @@ usage: docker run [OPTIONS] IMAGE [COMMAND [ARGUMENTS…]]
   IMAGE python train.py   runs exactly that, in /workspace
 options that matter: --gpus all, --shm-size 8g, -v "$PWD:/workspace"
 """
-BEST_EFFORT_PORT = 22
 
 
 def resolve(command: str, path: str) -> str:
@@ -36,93 +34,6 @@ def resolve(command: str, path: str) -> str:
         if stat.S_ISREG(file.stat().st_mode) and os.access(file, os.X_OK):
             return command if "/" in command else str(file)
     raise Refusal(f"command '{command}' can't be executed: {files[0]} is not an executable file", NOT_EXECUTABLE)
-
-
-def bind_fault(number: int) -> OSError | None:
-    """Why a port can't be listened on, or None."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("0.0.0.0", number))
-            probe.listen()
-        except OSError as error:
-            return error
-    return None
-
-
-def check_port(number: int, service: str, variable: str) -> None:
-    """Refuses a port that can't be had, with the variable that changes it."""
-    if (fault := bind_fault(number)) is None:
-        return
-    reason = "is taken" if fault.errno == errno.EADDRINUSE else f"can't be had ({fault.strerror})"
-    raise Refusal(f"port {number} for {service} {reason}: free it, or choose another with -e {variable}=PORT", 1)
-
-
-def ssh_ports(wanted: int, log: Log) -> tuple[int, ...]:
-    """The ports for sshd: the wanted one, and 22 where it can be had."""
-    if wanted == BEST_EFFORT_PORT:
-        return (wanted,)
-    if fault := bind_fault(BEST_EFFORT_PORT):
-        log.warning(f"SSH: port 22 can't be had ({fault.strerror}): SSH answers on {wanted} only")
-        return (wanted,)
-    return (wanted, BEST_EFFORT_PORT)
-
-
-def host_keys(settings: config.Ssh, private: Path, log: Log) -> tuple[Path, ...]:
-    """Copies of the host keys, made now if there are none yet; their fingerprints go to the log."""
-    found = ssh.existing_host_keys(settings.host_keys)
-    if not found and ssh.writable(settings.host_keys):
-        found = (ssh.make_host_key(settings.host_keys),)
-    elif not found:
-        log.warning(f"SSH: {settings.host_keys} can't be written to: this container's host key ends with it")
-        found = (ssh.make_host_key(private),)
-    copies = tuple(key if key.parent == private else ssh.private_copy(key, private) for key in found)
-    for copy in copies:
-        log.info(f"SSH: host key {ssh.host_key_fingerprint(copy)} ({copy.name})")
-    return copies
-
-
-def session_line(env: dict[str, str], log: Log) -> str:
-    """sshd's SetEnv line; the log names what sessions do not get."""
-    chosen = sessions.select(env)
-    if chosen.secrets:
-        log.info(f"SSH: sessions do not get these, whose names say secret: {', '.join(chosen.secrets)}")
-    if chosen.unfit:
-        log.warning(f"SSH: sessions do not get these, which sshd can't carry: {', '.join(chosen.unfit)}")
-    return sessions.set_env_line(chosen.variables)
-
-
-def set_up_ssh(settings: config.Ssh, user: runtime.User, scan: Path, env: dict[str, str], log: Log) -> None:
-    """Everything sshd needs, in private files outside of any mount."""
-    private = scan.parent / services.PRIVATE
-    private.mkdir(mode=0o700)
-    authorized = private / "authorized_keys"
-    services.write_private(authorized, "".join(f"{key.line}\n" for key in settings.keys))
-    ports = ssh_ports(settings.port, log)
-    host = host_keys(settings, private, log)
-    name = user.name or "trainer"
-    text = ssh.render(ssh.installed(), ports, name, host, authorized, session_line(env, log))
-    services.add_ssh(scan, text + ("LogLevel ERROR\n" if log.style == "quiet" else ""))
-    count = f"{len(settings.keys)} key{'s' if len(settings.keys) > 1 else ''}"
-    log.info(f"SSH: log in as {name} on port {' or '.join(map(str, ports))} ({count})")
-
-
-def set_up_services(wanted: config.Config, user: runtime.User, env: dict[str, str], log: Log) -> Path:
-    """The supervisor's scan folder, ready to be started."""
-    folder = make_folder()
-    scan = services.make_scan_folder(folder, fatal=not wanted.command)
-    ports: dict[str, int] = {}
-    if wanted.jupyter:
-        services.add_jupyter(scan, jupyter.settings(wanted.jupyter, user.uid == 0, log.style))
-        log.info(jupyter.notice(wanted.jupyter), always=wanted.jupyter.token_is_random)
-        ports[config.JUPYTER] = wanted.jupyter.port
-    if wanted.ssh:
-        set_up_ssh(wanted.ssh, user, scan, env, log)
-        ports[config.SSH] = wanted.ssh.port
-    elif config.SSH in wanted.offered and not wanted.command:
-        log.info('SSH is off: -e SSH_PUBLIC_KEY="$(cat ~/.ssh/id_ed25519.pub)" -p 2222:2222 turns it on')
-    health.write_state(folder, ports)
-    return scan
 
 
 def become(file: str, command: tuple[str, ...], env: dict[str, str]) -> NoReturn:
@@ -170,40 +81,87 @@ def choose_command(wanted: config.Config) -> tuple[str, ...]:
 def check_services(wanted: config.Config, user: runtime.User) -> None:
     """Refuses services that can't be started here."""
     if wanted.jupyter:
-        check_port(wanted.jupyter.port, "Jupyter", "JUPYTER_PORT")
+        ports.check(wanted.jupyter.port, "Jupyter", "JUPYTER_PORT")
+        tls.check(wanted.jupyter)
     if wanted.ssh:
-        check_port(wanted.ssh.port, "SSH", "GPUYARD_SSH_PORT")
+        ports.check(wanted.ssh.port, "SSH", "GPUYARD_SSH_PORT")
         if user.uid == 0 or user.name is None:
             who = "root" if user.uid == 0 else f"uid {user.uid}, which has no name in this image"
             raise Refusal(f"SSH does not serve {who}: leave out --user, or say GPUYARD_SERVICES=jupyter")
 
 
-def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
-    """The whole start. Raises Refusal before anything is changed, wherever that can be known."""
-    user = runtime.current_user(env)
-    config.check_user(env, user.uid)
+@dataclass(frozen=True)
+class Plan:
+    """A start that has been validated: nothing was changed yet, and nothing is left to be refused."""
+
+    target: users.Target | None
+    user: runtime.User
+    image: dict[str, object]
+    wanted: config.Config
+    command: tuple[str, ...]
+    file: str
+    setup: tuple[Path, ...]
+    start: tuple[Path, ...]
+
+
+def plan(argv: tuple[str, ...], env: dict[str, str]) -> Plan:
+    """Reads and checks everything. Raises Refusal; changes nothing."""
+    target = users.target(env, os.getuid(), os.getgid())
+    user = runtime.become(target) if target else runtime.current_user(env)
     image = config.claims()
-    wanted = config.read(argv, env, image, user.home)
+    # A home that was mounted is read as its user will: NFS may know no root.
+    with privileges.acting_as(target if user.home in mounts.points() else None):
+        wanted = config.read(argv, env, image, user.home)
     command = choose_command(wanted)
-    file = resolve(command[0], env.get("PATH", os.defpath)) if command else services.SVSCAN
-    check_services(wanted, user)
-    gpu.announce(image, log.write)
+    sessions.select(env)
+    setup = hooks.find(hooks.SETUP)
+    with privileges.acting_as(target):
+        file = resolve(command[0], env.get("PATH", os.defpath)) if command else services.SVSCAN
+        check_services(wanted, user)
+        start = hooks.find(hooks.START)
+    return Plan(target, user, image, wanted, command, file, setup, start)
+
+
+def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
+    """The steps that every mode takes; the environment of what is started."""
+    hooks.run(made.setup, env, log)
+    if made.target:
+        for warning in privileges.become_user(made.target):
+            log.warning(warning)
+        log.info(f"the container was started as root; from here on it is {made.user.describe()}")
+    gpu.announce(made.image, log.write)
     runtime.raise_open_files()
-    env, notice = runtime.environment(env, user)
+    env, notice = runtime.environment(env, made.user, dropped=made.target is not None)
     if notice:
         log.warning(notice)
+    for fault in runtime.mount_faults(made.user, made.target is not None, bool(made.wanted.services)):
+        log.warning(fault)
+    return env
+
+
+def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
+    """The whole start. Raises Refusal before anything is changed, wherever that can be known."""
+    made = plan(argv, env)
+    wanted, command = made.wanted, made.command
+    env = prepare(made, env, log)
     if not wanted.services:
         if wanted.offered and any(env.get(name) for name in (*keys.VARIABLES, "JUPYTER_TOKEN")):
             log.info("a command was given: the services stay off; GPUYARD_SERVICES=jupyter,ssh turns them on")
-        become(file, command, env)
-    if fault := runtime.workspace_fault(config.WORKSPACE, user.uid):
-        log.warning(fault)
-    scan = set_up_services(wanted, user, env, log)
-    service_env = {k: v for k, v in env.items() if k not in ("JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE")}
+        hooks.run(made.start, env, log)
+        become(made.file, command, env)
+    variables, secrets = sessions.select(env)
+    if secrets:
+        log.info(
+            f"sessions and kernels do not get these, whose names say secret: {', '.join(secrets)}"
+            f" ({sessions.PASS}={secrets[0]} passes one on)"
+        )
+    scan = set_up_services(wanted, made.user, variables, log)
+    hooks.run(made.start, env, log)
+    service_env = {name: env[name] for name in ("USER", "LOGNAME") if name in env} | variables
     if not command:
-        become(file, (file, str(scan)), service_env)
+        become(made.file, (made.file, str(scan)), service_env)
     supervise_beside(scan, service_env)
-    become(file, command, env)
+    become(made.file, command, env)
 
 
 def main(argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:

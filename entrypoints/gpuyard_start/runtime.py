@@ -9,9 +9,12 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import mounts, users
 from .errors import Refusal
 from .folder import make_folder
 
+_WORKSPACE = Path("/workspace")
+_ROOT_HOME = "/root"
 _ENOUGH_FILES = 1048576
 
 
@@ -22,6 +25,10 @@ class User:
     uid: int
     name: str | None
     home: Path
+
+    def describe(self) -> str:
+        """Name and number, for people."""
+        return f"{self.name} (uid {self.uid})" if self.name else f"uid {self.uid}"
 
 
 def current_user(env: dict[str, str]) -> User:
@@ -34,22 +41,33 @@ def current_user(env: dict[str, str]) -> User:
     return User(uid, entry.pw_name, Path(entry.pw_dir))
 
 
-def environment(env: dict[str, str], user: User) -> tuple[dict[str, str], str | None]:
-    """The environment with a home that can be written to, and what to say where the given one could not."""
-    home = Path(env.get("HOME") or user.home)
+def become(target: users.Target) -> User:
+    """The user that root will be."""
+    return User(target.uid, target.name if users.listable(target) else None, users.HOME)
+
+
+def environment(env: dict[str, str], user: User, dropped: bool = False) -> tuple[dict[str, str], str | None]:
+    """The environment with a home that can be written to, and what to say where the given one could not.
+
+    ``dropped``: the engine gave root's home, which is not ours any more.
+    """
     changed = dict(env)
+    if dropped and env.get("HOME") in (None, _ROOT_HOME):
+        changed["HOME"] = str(user.home)
+    home = Path(changed.get("HOME") or user.home)
     if user.name is None:
         changed.setdefault("USER", f"uid{user.uid}")
         changed.setdefault("LOGNAME", changed["USER"])
     if home != Path("/") and os.access(home, os.W_OK | os.X_OK):
         return changed, None
+    why = unwritable(home, user.uid, dropped) or f"the home folder {home} is not one"
     try:
         replacement = make_folder() / "home"
         replacement.mkdir(mode=0o700, exist_ok=True)
     except (Refusal, OSError):
-        return changed, f"the home folder {home} can't be written to by uid {user.uid}: add --tmpfs /tmp"
+        return changed, f"{why}; add --tmpfs /tmp for a home"
     changed["HOME"] = str(replacement)
-    return changed, f"the home folder {home} can't be written to by uid {user.uid}: HOME is {replacement}"
+    return changed, f"{why}; HOME is {replacement}"
 
 
 def raise_open_files() -> None:
@@ -69,16 +87,43 @@ def restore_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def workspace_fault(folder: Path, uid: int) -> str | None:
-    """Why the working folder can't be written to, and what to do; None where it can."""
+def _advice(folder: Path, found: os.stat_result, uid: int, rooted: bool) -> str:
+    """The option that makes a folder writable."""
+    if found.st_uid == uid:
+        return f"its mode is {found.st_mode & 0o7777:04o}: chmod u+rwx it"
+    if not mounts.is_mounted(folder, mounts.points()):
+        return f'mount a folder of yours there, as in -v "$PWD:{folder}"'
+    if found.st_uid == 0:
+        given = f"-e {users.CHOWN}={folder}"
+        return f"chown it to {uid} on the host, or add {given if rooted else '--user root ' + given}"
+    numbers = f"-e {users.UID[0]}={found.st_uid} -e {users.GID[0]}={found.st_gid}"
+    if rooted:
+        return f"start with {numbers}"
+    return f"start with --user {found.st_uid}:{found.st_gid}, or with --user root {numbers}"
+
+
+def unwritable(folder: Path, uid: int, rooted: bool) -> str | None:
+    """Why a folder can't be written to, whose it is, and what to do; None where it can."""
     try:
         found = folder.stat()
     except OSError as error:
-        return f"{folder} can't be used ({error.strerror})"
+        return f"{folder} can't be used by uid {uid} ({error.strerror})"
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
         return f"{folder} is read-only: mount a folder or --tmpfs there to save work"
     owner = f"{found.st_uid}:{found.st_gid}"
-    advice = f"chown it to {uid} on the host" if found.st_uid == 0 else f"start with --user {owner}"
-    return f"{folder} can't be written to by uid {uid}: it belongs to {owner}; {advice}"
+    return f"{folder} can't be written to by uid {uid}: it belongs to {owner}; {_advice(folder, found, uid, rooted)}"
+
+
+def mount_faults(user: User, rooted: bool, services: bool) -> list[str]:
+    """A line for each folder of the user's that can't be written to. Data and models may be read-only."""
+    mounted = mounts.points()
+    found = []
+    for folder in (_WORKSPACE, Path("/mnt/data"), Path("/mnt/models")):
+        needed = folder == _WORKSPACE and services
+        if not needed and (folder not in mounted or os.statvfs(folder).f_flag & os.ST_RDONLY):
+            continue
+        if fault := unwritable(folder, user.uid, rooted):
+            found.append(fault)
+    return found

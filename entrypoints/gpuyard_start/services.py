@@ -76,7 +76,16 @@ def add(scan: Path, name: str) -> Path:
 
 def add_jupyter(scan: Path, settings: dict[str, dict[str, object]]) -> None:
     """JupyterLab with its settings beside it."""
-    write_private(add(scan, "jupyter") / "jupyter_server_config.json", json.dumps(settings, indent=1))
+    folder = add(scan, "jupyter")
+    write_private(folder / "settings.json", json.dumps(settings, indent=1))
+    # Jupyter's own name for the file: it reads the settings beside it.
+    name = "jupyter_server_config.py"
+    (folder / name).symlink_to(PROGRAMS / "jupyter" / name)
+
+
+def add_memory(scan: Path) -> None:
+    """The watch over memory that ran out."""
+    add(scan, "memory")
 
 
 def add_ssh(scan: Path, sshd_config: str) -> None:

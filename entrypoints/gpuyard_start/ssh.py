@@ -17,8 +17,9 @@ SSHD = "/usr/sbin/sshd"
 KEYGEN = "/usr/bin/ssh-keygen"
 NEW_KEY = "ssh_host_ed25519_key"
 
-# Modern algorithms only. curve25519 stays for clients without post-quantum key exchange.
-_KEX = "sntrup761x25519-sha512,sntrup761x25519-sha512@openssh.com,curve25519-sha256,curve25519-sha256@libssh.org"
+# Modern algorithms only. curve25519 stays, unless told otherwise, for clients without post-quantum key exchange.
+_POST_QUANTUM = ("sntrup761x25519-sha512", "sntrup761x25519-sha512@openssh.com")
+_CLASSIC = ("curve25519-sha256", "curve25519-sha256@libssh.org")
 _SETTINGS = """\
 AuthenticationMethods publickey
 PasswordAuthentication no
@@ -31,7 +32,8 @@ PidFile none
 PrintMotd no
 PrintLastLog no
 X11Forwarding no
-AcceptEnv LANG LC_* COLORTERM
+# Not the client's language: sessions have the container's, and no other is installed.
+AcceptEnv COLORTERM
 Subsystem sftp internal-sftp
 Ciphers chacha20-poly1305@openssh.com,aes256-gcm@openssh.com,aes128-gcm@openssh.com
 MACs hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com
@@ -72,16 +74,17 @@ def render(
     user: str,
     key_files: tuple[Path, ...],
     authorized: Path,
-    env_line: str,
+    strict: bool = False,
 ) -> str:
-    """The whole sshd_config."""
-    kex = ("mlkem768x25519-sha256," if release.at_least(9, 9) else "") + _KEX
+    """The whole sshd_config. ``strict`` leaves out the key exchange that a quantum computer could break."""
+    kex: tuple[str, ...] = ("mlkem768x25519-sha256",) if release.at_least(9, 9) else ()
+    kex += _POST_QUANTUM + (() if strict else _CLASSIC)
     lines = [f"Port {number}" for number in ports]
     lines += [f"HostKey {file}" for file in key_files]
-    lines += [f"AuthorizedKeysFile {authorized}", f"AllowUsers {user}", f"KexAlgorithms {kex}"]
+    lines += [f"AuthorizedKeysFile {authorized}", f"AllowUsers {user}", f"KexAlgorithms {','.join(kex)}"]
     if release.at_least(9, 8):
         lines.append("PerSourcePenalties no")
-    return "\n".join(lines) + "\n" + _SETTINGS + env_line + "\n"
+    return "\n".join(lines) + "\n" + _SETTINGS
 
 
 def public_blob(text: str) -> bytes:

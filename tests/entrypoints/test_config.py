@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.gpuyard_start import config
+from entrypoints.gpuyard_start import config, jupyter_config
 from entrypoints.gpuyard_start.errors import Refusal
 
 WORKBENCH: dict[str, object] = {"services": ["jupyter", "ssh"]}
 RUNTIME: dict[str, object] = {"services": []}
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+HASH = "argon2:$argon2id$v=19$m=10240,t=10,p=8$c2FsdA$aGFzaA"
 
 
 def read(env: dict[str, str], *argv: str, image: dict[str, object] = WORKBENCH) -> config.Config:
@@ -45,7 +46,7 @@ def test_two_starts_have_different_tokens() -> None:
     assert second is not None
     assert first.token_is_random
     assert first.token != second.token
-    assert len(first.token) == 2 * config.TOKEN_BYTES
+    assert len(first.token) == 2 * jupyter_config.TOKEN_BYTES
 
 
 def test_a_given_token_is_kept_and_a_files_line_end_is_not(tmp_path: Path) -> None:
@@ -66,6 +67,22 @@ def test_no_login_is_possible_only_when_said_in_words() -> None:
     assert allowed is not None
     assert opened.token == ""
     assert allowed.token_is_random
+
+
+@pytest.mark.parametrize("given", ["lab/alice", "/lab/alice", "lab/alice/", "//lab/alice//"])
+def test_a_base_url_is_one_path_however_it_is_written(given: str) -> None:
+    """Unset and / mean the root."""
+    asked, plain = read({"JUPYTER_BASE_URL": given}).jupyter, read({"JUPYTER_BASE_URL": "/"}).jupyter
+    assert asked is not None
+    assert plain is not None
+    assert (asked.base_url, plain.base_url) == ("/lab/alice/", "/")
+
+
+def test_a_password_hash_takes_the_place_of_a_token() -> None:
+    """There is no random token beside it that the log would have to show."""
+    found = read({"JUPYTER_PASSWORD_HASH": HASH}).jupyter
+    assert found is not None
+    assert (found.password_hash, found.token, found.token_is_random) == (HASH, "", False)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +109,16 @@ def test_no_login_is_possible_only_when_said_in_words() -> None:
         ({"PUBLIC_KEY": f"{KEY}\nnonsense"}, "PUBLIC_KEY, line 2: "),
         ({"GPUYARD_SERVICES": "jupyter,vnc"}, "GPUYARD_SERVICES names 'vnc': expected jupyter, ssh or none"),
         ({"GPUYARD_SERVICES": "ssh"}, "asks for ssh but no key was given"),
+        ({"GPUYARD_SSH_STRICT": "a bit", "SSH_PUBLIC_KEY": KEY}, "GPUYARD_SSH_STRICT is 'a bit': expected yes or no"),
+        ({"JUPYTER_PASSWORD_HASH": "letmein"}, "JUPYTER_PASSWORD_HASH is no hash of a password"),
+        ({"JUPYTER_PASSWORD_HASH": "argon2:=19,t=10"}, "in a compose file each $ is written $$"),
+        ({"JUPYTER_PASSWORD_HASH": HASH, "JUPYTER_TOKEN": "x"}, "give one of them"),
+        ({"JUPYTER_BASE_URL": "http://host/lab"}, "JUPYTER_BASE_URL is 'http://host/lab': expected a path"),
+        ({"JUPYTER_BASE_URL": "/a/../b"}, "expected a path such as /lab/alice/"),
+        ({"JUPYTER_BASE_URL": "/a b"}, "expected a path such as /lab/alice/"),
+        ({"JUPYTER_ALLOW_ORIGIN": "*"}, "* would let any page run code here"),
+        ({"JUPYTER_ALLOW_ORIGIN": "https://a.example,lab"}, "JUPYTER_ALLOW_ORIGIN names 'lab'"),
+        ({"JUPYTER_KEYFILE": "/k"}, "JUPYTER_KEYFILE is set but JUPYTER_CERTFILE is not: give both"),
         ({"GPUYARD_HOST_KEYS": "keys", "SSH_PUBLIC_KEY": KEY}, "expected the full path of a folder"),
     ],
 )
@@ -108,14 +135,6 @@ def test_a_service_that_the_image_lacks_is_refused() -> None:
     """The runtime image ships none, and says which image does."""
     with pytest.raises(Refusal, match="asks for jupyter, which this image does not ship"):
         read({"GPUYARD_SERVICES": "jupyter"}, "true", image=RUNTIME)
-
-
-def test_root_is_refused_unless_said_in_words() -> None:
-    """A container started with --user 0 does not run as root by accident."""
-    with pytest.raises(Refusal, match="GPUYARD_ALLOW_ROOT=yes"):
-        config.check_user({}, 0)
-    config.check_user({"GPUYARD_ALLOW_ROOT": "yes"}, 0)
-    config.check_user({}, 1000)
 
 
 def test_damaged_claims_are_refused_and_missing_ones_offer_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from entrypoints.gpuyard_start import health
 from entrypoints.gpuyard_start.errors import Refusal
+from entrypoints.gpuyard_start.health import Service, State
 
 JUPYTER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"version": "9.9.9"}'
 
@@ -47,7 +48,7 @@ def test_a_service_that_answers_is_well(service: str, reply: bytes, monkeypatch:
     """Even where a proxy is set that leads nowhere."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with server(reply) as port:
-        assert health.fault(service, port) is None
+        assert health.fault(service, Service(port)) is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_a_service_that_answers_is_well(service: str, reply: bytes, monkeypatch:
 def test_another_answer_is_a_fault(service: str, reply: bytes, said: str) -> None:
     """A port that something else holds is not a healthy service."""
     with server(reply) as port:
-        fault = health.fault(service, port)
+        fault = health.fault(service, Service(port))
         assert fault is not None
         assert fault.startswith(f"{service} on port {port} ")
         assert said in fault
@@ -74,22 +75,23 @@ def test_a_closed_port_is_a_fault() -> None:
     """Nobody listens there."""
     with server(b"") as port:
         pass
-    assert health.fault("ssh", port) == f"ssh on port {port} can't be reached (Connection refused)"
+    assert health.fault("ssh", Service(port)) == f"ssh on port {port} can't be reached (Connection refused)"
 
 
 def test_silence_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that accepts and says nothing is given up in time."""
-    monkeypatch.setattr(health, "CHECKS", {"ssh": lambda port: health.check_ssh(port, 0.1)})
+    monkeypatch.setattr(health, "CHECKS", {"ssh": lambda service: health.check_ssh(service, 0.1)})
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert "gave no answer" in str(health.fault("ssh", listener.getsockname()[1]))
+        assert "gave no answer" in str(health.fault("ssh", Service(listener.getsockname()[1])))
 
 
 def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     """No folder and no note mean that no service was asked for."""
-    assert health.read_state(None) == {}
-    assert health.read_state(tmp_path) == {}
-    health.write_state(tmp_path, {"jupyter": 8888})
-    assert health.read_state(tmp_path) == {"jupyter": 8888}
+    assert health.read_state(None) == State({})
+    assert health.read_state(tmp_path) == State({})
+    state = State({"jupyter": Service(8888, "/a/", True)}, gpu=True)
+    health.write_state(tmp_path, state)
+    assert health.read_state(tmp_path) == state
 
 
 def test_a_damaged_note_is_unhealthy_in_one_line(tmp_path: Path) -> None:

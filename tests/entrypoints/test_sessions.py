@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from entrypoints.gpuyard_start import sessions
+from entrypoints.gpuyard_start.errors import Refusal
 
 
 @pytest.mark.parametrize(
@@ -21,22 +25,32 @@ def test_a_name_that_only_resembles_a_secret_is_none(name: str) -> None:
     assert not sessions.is_secret(name)
 
 
-def test_the_environment_is_sorted_into_passed_secret_and_unfit() -> None:
-    """What sshd sets itself is not passed; a value with a newline can't be and is named."""
+def test_the_environment_is_sorted_into_passed_and_secret() -> None:
+    """What each session has of its own is not passed; nothing else is left out, whatever it holds."""
     env = {"PATH": "/x", "SHLVL": "1", "HF_TOKEN": "t", "TWO": "a\nb", "a-b": "c", "PUBLIC_KEY": "k"}
-    found = sessions.select(env)
-    assert found.variables == {"PATH": "/x"}
-    assert found.secrets == ("HF_TOKEN",)
-    assert found.unfit == ("TWO", "a-b")
+    variables, secrets = sessions.select(env)
+    assert variables == {"PATH": "/x", "TWO": "a\nb", "a-b": "c"}
+    assert secrets == ("HF_TOKEN",)
 
 
-def test_quotes_and_backslashes_are_escaped_and_nothing_else_is() -> None:
-    """sshd reads the rest literally."""
-    line = sessions.set_env_line({"A": 'x "y" \\ $(z) `w` #', "b": ""})
-    assert line == 'SetEnv "A=x \\"y\\" \\\\ $(z) `w` #" "b="'
+def test_a_secret_is_passed_on_where_its_name_was_given() -> None:
+    """A name that is not set is refused: it is a slip of the pen that would be noticed late."""
+    env = {"HF_TOKEN": "t", "WANDB_API_KEY": "w", "GPUYARD_PASS": "HF_TOKEN"}
+    assert sessions.select(env) == ({"HF_TOKEN": "t"}, ("WANDB_API_KEY",))
+    with pytest.raises(Refusal, match="GPUYARD_PASS names HF_TOKN, which is not set"):
+        sessions.select({"GPUYARD_PASS": "HF_TOKN"})
 
 
-def test_a_newline_never_reaches_the_settings_file() -> None:
-    """It would begin a setting of its own."""
-    with pytest.raises(ValueError, match="TWO can't stand on one line"):
-        sessions.set_env_line({"TWO": "a\nPermitRootLogin yes"})
+@pytest.mark.parametrize("value", ["", "a=b", "two\nlines\r\n", "$(id) `id` \\ \"'", "é 漢字", "\udcff"])
+def test_every_value_comes_back_as_it_was(value: str) -> None:
+    """Line ends, quotes and bytes that are no text among them."""
+    assert sessions.unpack(sessions.pack({"A": value, "b": "x"})) == {b"A": os.fsencode(value), b"b": b"x"}
+
+
+def test_the_containers_values_win_over_the_sessions_own(tmp_path: Path) -> None:
+    """What sshd adds stays; a language that Python made up does not."""
+    sessions.write(tmp_path, {"PATH": "/opt"})
+    assert (tmp_path / sessions.FILE).stat().st_mode & 0o777 == 0o600
+    current = {b"PATH": b"/usr", b"SSH_TTY": b"t", b"LC_CTYPE": b"C.UTF-8"}
+    assert sessions.restored(current, tmp_path) == {b"PATH": b"/opt", b"SSH_TTY": b"t", b"SHELL": b"/bin/bash"}
+    assert sessions.restored({}, None) == {b"SHELL": b"/bin/bash"}

@@ -11,10 +11,10 @@ from entrypoints.gpuyard_start import ssh
 from entrypoints.gpuyard_start.errors import Refusal
 
 
-def render(major: int, minor: int) -> list[str]:
+def render(major: int, minor: int, strict: bool = False) -> list[str]:
     """The settings' lines for one release of OpenSSH."""
     release = ssh.Release(major, minor)
-    return ssh.render(release, (2222, 22), "trainer", (Path("/k"),), Path("/a"), 'SetEnv "A=b"').splitlines()
+    return ssh.render(release, (2222, 22), "trainer", (Path("/k"),), Path("/a"), strict).splitlines()
 
 
 def test_only_keys_of_one_user_are_taken_on_both_ports() -> None:
@@ -23,7 +23,7 @@ def test_only_keys_of_one_user_are_taken_on_both_ports() -> None:
     for line in (
         *("Port 2222", "Port 22", "HostKey /k", "AuthorizedKeysFile /a", "AllowUsers trainer"),
         *("PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin no", "UsePAM no"),
-        *("AuthenticationMethods publickey", 'SetEnv "A=b"'),
+        "AuthenticationMethods publickey",
     ):
         assert line in lines
 
@@ -34,6 +34,14 @@ def test_an_older_sshd_gets_no_setting_that_it_does_not_know() -> None:
     for word in ("PerSourcePenalties", "mlkem768x25519-sha256"):
         assert word not in old
         assert word in new
+
+
+def test_strict_leaves_only_post_quantum_key_exchange() -> None:
+    """curve25519 alone goes; its hybrids stay."""
+    loose, strict = (next(line for line in render(10, 0, s) if line.startswith("Kex")) for s in (False, True))
+    assert "curve25519-sha256," in loose
+    assert set(strict.split()[1].split(",")) < set(loose.split()[1].split(","))
+    assert all("x25519-sha" in name for name in strict.split()[1].split(","))
 
 
 def test_a_host_key_is_made_once_and_then_kept(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.gpuyard_start import jupyter, main, runtime
-from entrypoints.gpuyard_start.config import Jupyter
+from entrypoints.gpuyard_start import jupyter, main, ports, runtime
 from entrypoints.gpuyard_start.errors import Refusal
+from entrypoints.gpuyard_start.jupyter_config import Jupyter
 from entrypoints.gpuyard_start.log import render, style
 
 
@@ -67,8 +67,8 @@ def test_a_taken_port_is_refused_with_the_variable_that_moves_it() -> None:
     with socket.create_server(("0.0.0.0", 0)) as listener:
         number = listener.getsockname()[1]
         with pytest.raises(Refusal, match=f"port {number} for Jupyter is taken: .* -e JUPYTER_PORT=PORT"):
-            main.check_port(number, "Jupyter", "JUPYTER_PORT")
-    main.check_port(number, "Jupyter", "JUPYTER_PORT")
+            ports.check(number, "Jupyter", "JUPYTER_PORT")
+    ports.check(number, "Jupyter", "JUPYTER_PORT")
 
 
 def test_a_command_starts_with_a_fresh_process_signals() -> None:
@@ -102,4 +102,4 @@ def test_a_user_without_a_name_gets_one(tmp_path: Path) -> None:
 
 def test_a_workspace_that_is_gone_is_told() -> None:
     """The reason is part of the line."""
-    assert "No such file" in str(runtime.workspace_fault(Path("/nonexistent"), 1000))
+    assert "No such file" in str(runtime.unwritable(Path("/nonexistent"), 1000, False))

@@ -92,7 +92,7 @@ def test_settings_with_secrets_are_for_their_user_only(tmp_path: Path) -> None:
     """No other user reads the token."""
     scan = services.make_scan_folder(tmp_path, fatal=True)
     services.add_jupyter(scan, {})
-    assert (scan / "jupyter" / "jupyter_server_config.json").stat().st_mode & 0o777 == 0o600
+    assert (scan / "jupyter" / "settings.json").stat().st_mode & 0o777 == 0o600
     assert (scan / "jupyter").stat().st_mode & 0o777 == 0o700
 
 

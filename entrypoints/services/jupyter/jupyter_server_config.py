@@ -1,0 +1,26 @@
+# Jupyter's settings: the user's own files first, as Jupyter itself reads them, then those of this start, so that
+# a forgotten file in a mounted home can't open the server. They lie beside this file's link, in a private folder.
+import json
+import sys
+from pathlib import Path
+
+from jupyter_core.paths import jupyter_config_path  # type: ignore[import-not-found, unused-ignore]
+from traitlets.config import (  # type: ignore[import-not-found, unused-ignore]
+    Config,
+    ConfigFileNotFound,
+    JSONFileConfigLoader,
+    PyFileConfigLoader,
+)
+
+NAME = "jupyter_server_config"
+# Jupyter gives this function to the file.
+config = get_config()  # type: ignore[name-defined]  # noqa: F821
+for folder in reversed(jupyter_config_path()):
+    for loader in (JSONFileConfigLoader(f"{NAME}.json", folder), PyFileConfigLoader(f"{NAME}.py", folder)):
+        try:
+            config.merge(loader.load_config())
+        except ConfigFileNotFound:
+            continue
+        except Exception as error:
+            print(f"{loader.full_filename} is left out: {type(error).__name__}: {error}", file=sys.stderr)
+config.merge(Config(json.loads((Path(__file__).parent / "settings.json").read_text("utf-8"))))
