@@ -53,23 +53,27 @@ def definition(product: Product, inputs: Inputs, folder: Path) -> dict[str, Any]
 
 def _target(product: Product, name: str, inputs: Inputs, folder: Path) -> dict[str, Any]:
     image = product.catalogue.image[name]
-    operating_system = product.catalogue.os[product.os]
     below = {image.parent: f"target:{image.parent}"} if image.parent else {"rootfs": _base(product, inputs)}
     ours = {room: str(folder / room) for room in ("locks", "verify", "entrypoints", "claims")}
     return {
         "context": str(paths.IMAGES / image.folder),
         "contexts": {**below, **ours, "docker": str(paths.DOCKER), "uv": str(inputs.uv.parent)},
-        "args": {
-            "SOURCE_DATE_EPOCH": str(int(operating_system.epoch.timestamp())),
-            "PYTHON": product.python,
-            "TORCH": product.row.torch,
-            "ARCH_LIST": product.arch_list,
-            "REQUIRE_CUDA": product.require_cuda,
-        },
+        "args": arguments(product),
         "secret": [f"id={name},src={path}" for name, path in inputs.secrets.items()],
         "platforms": [product.catalogue.platform],
         # The bill of materials and provenance belong to publishing; here they would change the digest.
         "attest": ["type=provenance,disabled=true"],
+    }
+
+
+def arguments(product: Product) -> dict[str, str]:
+    """The build arguments of the Dockerfiles."""
+    return {
+        "SOURCE_DATE_EPOCH": str(int(product.catalogue.os[product.os].epoch.timestamp())),
+        "PYTHON": product.python,
+        "TORCH": product.row.torch,
+        "ARCH_LIST": product.arch_list,
+        "REQUIRE_CUDA": product.require_cuda,
     }
 
 

@@ -8,14 +8,21 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from docker.errors import ImageNotFound
 
 from gpuyard import bake, base, engine, index, paths, tools
+from gpuyard.assemble import load
+from gpuyard.assemble.builder import Options, assemble
+from gpuyard.assemble.oci import Image
 from gpuyard.catalogue import Catalogue
 from gpuyard.claims import Product
 from gpuyard.errors import UsageError, UserError
 from gpuyard.process import log, run
+from gpuyard.store import Damaged, Store
+
+Builder = Literal["dockerfile", "layers"]
 
 COLD_GB = 24
 """Disk that a first build of one line needs, its caches included (measured: README, Figures)."""
@@ -50,9 +57,16 @@ def product(catalogue: Catalogue, line: str | None, image: str = "workbench", os
     return Product(catalogue, name, image, system)
 
 
-def build(wanted: Product, choice: base.Choice = "auto", no_cache: bool = False) -> Built:
+def build(
+    wanted: Product,
+    choice: base.Choice = "auto",
+    no_cache: bool = False,
+    builder: Builder = "dockerfile",
+    offline: bool = False,
+) -> Built:
     """Builds the image and gives it its tags.
 
+    ``builder`` is BuildKit on the Dockerfiles, or our own layers from wheels; the images are equal.
     Everything that can be known before is refused before: platform, stale lock, disk space. A build
     that fails leaves the tags as they were. Raises UserError.
     """
@@ -61,6 +75,37 @@ def build(wanted: Product, choice: base.Choice = "auto", no_cache: bool = False)
     engine.ensure()
     refuse_platform(engine.client().info()["Architecture"])
     refuse_full_disk(wanted)
+    if builder == "layers":
+        from_layers(wanted, Options(choice, offline, no_cache))
+    elif offline:
+        raise UsageError("--offline needs --builder layers: BuildKit asks the package index")
+    else:
+        from_dockerfiles(wanted, choice, no_cache)
+    return describe(wanted, time.monotonic() - started)
+
+
+def from_layers(wanted: Product, options: Options, store: Store | None = None) -> Image:
+    """Puts the image together from layers, loads it, and gives it its tags.
+
+    What proves damaged in the store on the way is made again, once.
+    """
+    store = store or Store()
+    log.warning("building %s on %s from layers", wanted.tag, wanted.os)
+    try:
+        return _assembled(wanted, options, store)
+    except Damaged as error:
+        log.warning("%s", error)
+        return _assembled(wanted, options, store)
+
+
+def _assembled(wanted: Product, options: Options, store: Store) -> Image:
+    image = assemble(wanted, revision(), store, options)
+    load.load(image, [wanted.tag, wanted.full_tag], store)
+    return image
+
+
+def from_dockerfiles(wanted: Product, choice: base.Choice, no_cache: bool) -> None:
+    """Hands BuildKit the Dockerfiles. Raises UserError if it fails."""
     system = wanted.catalogue.os[wanted.os]
     origin = base.choose(wanted.os, system, choice)
     log.warning("building %s on %s (base: %s)", wanted.tag, wanted.os, origin)
@@ -72,7 +117,6 @@ def build(wanted: Product, choice: base.Choice = "auto", no_cache: bool = False)
         revision=revision(),
     )
     _bake(bake.write(wanted, inputs), wanted.image, no_cache)
-    return describe(wanted, time.monotonic() - started)
 
 
 def ensure(wanted: Product) -> None:

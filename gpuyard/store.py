@@ -14,12 +14,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpuyard.base import cache_folder
+from gpuyard.errors import UserError
 from gpuyard.process import log
 
 CHUNK = 1 << 20
@@ -29,6 +31,10 @@ def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Damaged(UserError):
+    """Content of the store was not what it should be. It is gone, so the next try makes it anew."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,21 @@ class Store:
         log.warning("%s was damaged on disk: removed, to be made anew", path.name)
         path.unlink(missing_ok=True)
         return False
+
+    def whole(self, digest: str, size: int) -> bool:
+        """Whether the blob is there with that size; whoever hands it on checks its content."""
+        try:
+            return self.blob(digest).stat().st_size == size
+        except OSError:
+            return False
+
+    def refuse_damaged(self, digests: Iterable[str]) -> None:
+        """Raises Damaged, and removes them, if any of these blobs is not what its digest says."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            wanted = list(dict.fromkeys(digests))
+            found = list(pool.map(lambda digest: self.intact(self.blob(digest), digest), wanted))
+        if not all(found):
+            raise Damaged(f"{found.count(False)} layers in {self.folder} were damaged and are gone: run it again")
 
     @contextlib.contextmanager
     def part(self) -> Iterator[Path]:

@@ -19,6 +19,10 @@ def build(
     image: Annotated[str, typer.Option("--target", "--image", help="workbench or runtime.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     base: Annotated[Choice, typer.Option(help="Where the operating system comes from.")] = "auto",
+    builder: Annotated[
+        building.Builder, typer.Option(help="BuildKit on the Dockerfiles, or our layers.")
+    ] = "dockerfile",
+    offline: Annotated[bool, typer.Option("--offline", help="Use what gpuyard fetch brought, no network.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Build every layer anew.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be built, and build nothing.")] = False,
 ) -> None:
@@ -29,7 +33,7 @@ def build(
         chain = " -> ".join(wanted.catalogue.chain(wanted.image))
         print(f"{wanted.tag}, {wanted.full_tag}: {chain} on {wanted.os}, {baking.COMPRESSION}")
         return
-    show(building.build(wanted, base, no_cache))
+    show(building.build(wanted, base, no_cache, builder, offline))
 
 
 def show(built: building.Built) -> None:

@@ -47,12 +47,12 @@ def files_key(stage: Path, target: Target, python: str | None) -> str:
 
 
 def known(store: Store, key: str) -> Layer | None:
-    """The layer of that key if the store has it, byte for byte as its record says."""
+    """The layer of that key if the store has it. Its content is checked when it is handed on."""
     record = store.record("layers", key)
     if record is None:
         return None
     layer = Layer.from_json(record)
-    return layer if store.intact(store.blob(layer.digest), layer.digest) else None
+    return layer if store.whole(layer.digest, layer.size) else None
 
 
 def ensure(store: Store, key: str, write: Callable[[Path], Layer]) -> Layer:
@@ -74,6 +74,17 @@ def ensure_wheels(store: Store, group: Group, target: Target, compiler: str | No
         wheels_key(group, target, python),
         lambda part: make.wheels_layer(group.wheels, target, compiler, part),
     )
+
+
+def remake_wheels(store: Store, group: Group, target: Target, compiler: str | None, python: str | None) -> Layer:
+    """The layer of these wheels, made anew whatever the store has."""
+    forget(store, wheels_key(group, target, python))
+    return ensure_wheels(store, group, target, compiler, python)
+
+
+def forget(store: Store, key: str) -> None:
+    """The record of a layer is gone; its blob stays for whoever uses it."""
+    (store.folder / "layers" / f"{key}.json").unlink(missing_ok=True)
 
 
 def ensure_files(store: Store, stage: Path, target: Target, compiler: str | None, python: str | None) -> Layer:

@@ -23,16 +23,13 @@ AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel in the store, checked when it was asked for."""
+    """A wheel: what it is, and where it lies, or would lie, in the store."""
 
     name: str
     version: str
     sha: str
     path: Path
-
-    @property
-    def size(self) -> int:
-        return self.path.stat().st_size
+    size: int
 
 
 def nothing(_: int) -> None:
@@ -63,6 +60,7 @@ class Fetcher:
             found = self.stored(wanted)
             if found:
                 tell(found.size)
+                remember(self.store, wanted, self.python, found)
                 return found
             if self.offline:
                 raise UserError(
@@ -76,14 +74,27 @@ class Fetcher:
         sha = self._picked(wanted)
         path = self.store.wheel(sha) if sha else None
         if sha and path and self.store.intact(path, sha):
-            return Wheel(wanted.name, wanted.version, sha, path)
+            return Wheel(wanted.name, wanted.version, sha, path, path.stat().st_size)
         return None
+
+    def promised(self, wanted: Locked) -> Wheel | None:
+        """The wheel that it was the last time, if that is known; the file may be gone."""
+        pick = self.store.record("picks", wanted.key(self.python))
+        if not pick or pick.get("sha256") not in wanted.hashes or not {"filename", "size"} <= pick.keys():
+            return None
+        place = self.store.wheel_place(pick["sha256"], pick["filename"])
+        return Wheel(wanted.name, wanted.version, pick["sha256"], place, pick["size"])
+
+    def sure(self, wanted: Locked) -> Wheel:
+        """The wheel that is promised, after it was ensured once."""
+        found = self.promised(wanted) or self.stored(wanted)
+        assert found is not None
+        return found
 
     def _picked(self, wanted: Locked) -> str | None:
         """Which of the lock's hashes fits this Python: as an index said, else by what is in the store."""
-        record = self.store.record("picks", wanted.key(self.python))
-        if record and record.get("sha256") in wanted.hashes:
-            return str(record["sha256"])
+        if promised := self.promised(wanted):
+            return promised.sha
         there = {path.name: sha for sha in wanted.hashes if (path := self.store.wheel(sha))}
         name = best(there, self.python)
         return there[name] if name and self.offline else None
@@ -94,8 +105,15 @@ class Fetcher:
         place = self.store.wheel_place(sha, link.filename)
         if not self.store.intact(place, sha):
             download.fetch(link, sha, place, client, tell)
-        self.store.write_record("picks", wanted.key(self.python), {"sha256": sha, "filename": link.filename})
-        return Wheel(wanted.name, wanted.version, sha, place)
+        wheel = Wheel(wanted.name, wanted.version, sha, place, place.stat().st_size)
+        remember(self.store, wanted, self.python, wheel)
+        return wheel
+
+
+def remember(store: Store, wanted: Locked, python: str, wheel: Wheel) -> None:
+    """Writes down which file a requirement stands for."""
+    pick = {"sha256": wheel.sha, "filename": wheel.path.name, "size": wheel.size}
+    store.write_record("picks", wanted.key(python), pick)
 
 
 @contextmanager
@@ -123,5 +141,5 @@ def carry(wanted: Iterable[Locked], python: str, source: Store, target: Store) -
         if not there:
             copy_whole(wheel.path, target.wheel_place(wheel.sha, wheel.path.name))
             copied += 1
-        target.write_record("picks", locked.key(python), {"sha256": wheel.sha, "filename": wheel.path.name})
+        remember(target, locked, python, wheel)
     return copied

@@ -1,0 +1,1 @@
+"""Images put together from layers: base, configuration, manifest, and the way into an engine."""

@@ -1,0 +1,124 @@
+"""The layer builder: wheels are fetched and turned into layers at the same time, then put together."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuyard import bake, base, claims, paths
+from gpuyard.assemble import configuration, foundation, load, oci
+from gpuyard.assemble.workers import pool
+from gpuyard.claims import Product
+from gpuyard.layers import cached
+from gpuyard.layers.model import Layer, Target, refuse_conflicts
+from gpuyard.layers.plan import Group, groups, is_big
+from gpuyard.progress import meter
+from gpuyard.store import Store
+from gpuyard.wheels.fetcher import Fetcher, Wheel, fetching
+from gpuyard.wheels.locked import Locked, read
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a build goes about it; none of it changes the image."""
+
+    choice: base.Choice = "auto"
+    offline: bool = False
+    no_cache: bool = False
+    workers: int | None = None
+
+
+def target(product: Product) -> Target:
+    """What the layers of a product are made for."""
+    return Target(product.python, int(product.catalogue.os[product.os].epoch.timestamp()))
+
+
+def assemble(product: Product, revision: str, store: Store, options: Options) -> oci.Image:
+    """The image as blobs in the store, the base and every layer made or found there. Raises UserError."""
+    below = foundation.ensure(product, store, options.choice, options.offline, options.no_cache)
+    stage = paths.BUILD / f"{product.line}-{product.image}"
+    bake.stage(product, stage)
+    layers = make_layers(product, stage, below, store, options)
+    refuse_conflicts(layers)
+    settings = configuration.settings(product, below.settings, store)
+    settings["Labels"] = claims.labels(product, revision, below.origin)
+    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return oci.compose(below.inherited, layers, settings, created)
+
+
+def make_layers(product: Product, stage: Path, below: foundation.Base, store: Store, options: Options) -> list[Layer]:
+    """All layers above the base, from the bottom up."""
+    locks = [read(product.locks.path(layer)) for layer in product.layers]
+    making = Making(product, store, below, options)
+    wanted = [locked for lock in locks for locked in making.missing(lock)]
+    with meter("wheels", len(wanted)) as shown, pool(options.workers) as making.executor:
+        with fetching(making.fetcher, wanted, shown.moved) as futures:
+            # Big wheels as they come; small ones when all of their lock are there.
+            for done in as_completed(futures.values()):
+                shown.finished()
+                making.arrived(done.result())
+        planned = [group for lock in locks for group in groups(making.fetcher.sure(locked) for locked in lock)]
+        results = [making.start(group) for group in planned]
+        layers = [future.result() for future in results]
+    return [*layers, making.files(stage)]
+
+
+class Making:
+    """Starts each layer once; byte code needs the base image in the engine, loaded when first needed."""
+
+    def __init__(self, product: Product, store: Store, below: foundation.Base, options: Options) -> None:
+        self.target, self.store, self.below, self.options = target(product), store, below, options
+        self.fetcher = Fetcher(store, product.python, options.offline)
+        self.executor: ProcessPoolExecutor | None = None
+        self._started: dict[Group, Future[Layer]] = {}
+        self._loaded = False
+
+    def missing(self, lock: list[Locked]) -> list[Locked]:
+        """What of a lock has to be fetched or checked: the wheels of layers that are not in the store."""
+        promised = {locked: self.fetcher.promised(locked) for locked in lock}
+        wheels = [wheel for wheel in promised.values() if wheel]
+        if len(wheels) < len(lock):
+            return lock
+        there = {wheel for group in groups(wheels) if self.known(group) for wheel in group.wheels}
+        return [locked for locked, wheel in promised.items() if wheel not in there]
+
+    def arrived(self, wheel: Wheel) -> None:
+        """A wheel is in the store: one that has a layer of its own is begun."""
+        if is_big(wheel):
+            self.start(Group((wheel,)))
+
+    def known(self, group: Group) -> Layer | None:
+        """The layer of a group if it need not be made."""
+        if self.options.no_cache:
+            return None
+        return cached.known(self.store, cached.wheels_key(group, self.target, self.below.python))
+
+    def start(self, group: Group) -> Future[Layer]:
+        """The layer of a group, begun if it was not."""
+        if group not in self._started:
+            self._started[group] = self._begin(group)
+        return self._started[group]
+
+    def _begin(self, group: Group) -> Future[Layer]:
+        if found := self.known(group):
+            ready: Future[Layer] = Future()
+            ready.set_result(found)
+            return ready
+        assert self.executor is not None
+        work = cached.remake_wheels if self.options.no_cache else cached.ensure_wheels
+        return self.executor.submit(work, self.store, group, self.target, self.compiler(), self.below.python)
+
+    def files(self, stage: Path) -> Layer:
+        """The layer of this project's own files."""
+        python = self.below.python
+        if found := cached.known(self.store, cached.files_key(stage, self.target, python)):
+            return found
+        return cached.ensure_files(self.store, stage, self.target, self.compiler(), python)
+
+    def compiler(self) -> str:
+        """The base image in the engine."""
+        if not self._loaded:
+            load.ensure_base(self.below.image, self.below.reference, self.store)
+            self._loaded = True
+        return self.below.reference

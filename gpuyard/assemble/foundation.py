@@ -1,0 +1,132 @@
+"""The base image: the only one that runs commands. Built by BuildKit once per recipe, kept in the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuyard import bake, base, paths
+from gpuyard.assemble import load, oci
+from gpuyard.assemble.bakery import bake_oci
+from gpuyard.assemble.configuration import read_image
+from gpuyard.catalogue import Origin
+from gpuyard.claims import Product
+from gpuyard.errors import UserError
+from gpuyard.process import log, run
+from gpuyard.store import CHUNK, Store
+
+OPTIONS = ",rewrite-timestamp=true,compression=zstd,compression-level=3"
+"""Times are clamped to the epoch; the layers of a registry's image stay as they are."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base image in the store: what images take over from it, and the exact Python in it."""
+
+    origin: Origin
+    layers: list[oci.Descriptor]
+    config: Mapping[str, Any]
+    python: str = ""
+
+    @property
+    def inherited(self) -> oci.Descriptors:
+        """Layers, their diff ids and their history."""
+        ids = tuple(self.config["rootfs"]["diff_ids"])
+        return oci.Descriptors(tuple(self.layers), ids, tuple(self.config.get("history", ())))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its configuration, labels left out: they would speak of another image."""
+        return {name: value for name, value in self.config["config"].items() if name != "Labels"}
+
+    @property
+    def image(self) -> oci.Image:
+        """The base as an image of its own, in which byte code is compiled."""
+        return oci.compose(self.inherited, [], self.config["config"], self.config.get("created", ""))
+
+    @property
+    def reference(self) -> str:
+        """Its name in the engine."""
+        return f"gpuyard-base:{self.image.digest[7:19]}"
+
+
+def ensure(product: Product, store: Store, choice: base.Choice, offline: bool, no_cache: bool = False) -> Base:
+    """The base of this operating system, from the store or built. Raises UserError."""
+    if offline:
+        return _stored(product, store, choice)
+    system = product.catalogue.os[product.os]
+    origin = base.choose(product.os, system, choice)
+    rootfs = base.rootfs(system) if origin == "bootstrap" else None
+    key = _key(product, origin)
+    with store.locked(f"base-{key}"):
+        found = None if no_cache else _known(store, key)
+        return found or _build(product, store, bake.Inputs(origin, rootfs, Path("uv"), {}, ""), key, no_cache)
+
+
+def _stored(product: Product, store: Store, choice: base.Choice) -> Base:
+    origins = product.catalogue.os[product.os].origins if choice == "auto" else (choice,)
+    for origin in origins:
+        if found := _known(store, _key(product, origin)):
+            return found
+    raise UserError(
+        f"no base image of {product.os} is in the store ({store.folder}), and --offline forbids building one. "
+        "Run where there is a network: gpuyard build, then gpuyard fetch --export DIR; here: gpuyard fetch --import DIR"
+    )
+
+
+def _key(product: Product, origin: str) -> str:
+    """Names a base by its recipe. Which packages the archive had that day is not part of it."""
+    system = product.catalogue.os[product.os]
+    folder = paths.IMAGES / product.catalogue.image["base"].folder
+    files = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
+    source = system.image if origin == "registry" else system.suite
+    recipe = [files, origin, source, system.epoch.isoformat(), product.python, OPTIONS]
+    return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
+
+
+def key_of(product: Product, found: Base) -> str:
+    """The name of that base's record."""
+    return _key(product, found.origin)
+
+
+def _known(store: Store, key: str) -> Base | None:
+    record = store.record("bases", key)
+    if record is None:
+        return None
+    found = Base(**record)
+    whole = all(store.whole(layer["digest"], layer["size"]) for layer in found.layers)
+    return found if whole else None
+
+
+def _build(product: Product, store: Store, inputs: bake.Inputs, key: str, no_cache: bool) -> Base:
+    log.warning("building the base image (%s)", inputs.origin)
+    targets = bake.definition(product, inputs, paths.BUILD / f"{product.line}-{product.image}")["target"]
+    wanted = {name: targets[name] for name in ("rootfs", "base") if name in targets}
+    wanted["base"]["contexts"] = {"rootfs": wanted["base"]["contexts"]["rootfs"]}
+    with store.part() as out:
+        bake_oci({"target": wanted}, "base", out, no_cache, OPTIONS)
+        found = _take(store, out, inputs.origin)
+    load.ensure_base(found.image, found.reference, store)
+    version = run(["docker", "run", "--rm", "--network", "none", found.reference, "python3", "--version"])
+    found = Base(found.origin, found.layers, found.config, version.split()[-1])
+    store.write_record("bases", key, asdict(found))
+    return found
+
+
+def _take(store: Store, layout: Path, origin: Origin) -> Base:
+    with tarfile.open(layout) as tar:
+        manifest, config = read_image(tar)
+        for layer in manifest["layers"]:
+            member = tar.extractfile("blobs/" + layer["digest"].replace(":", "/"))
+            assert member is not None
+            with store.part() as part:
+                with part.open("wb") as out:
+                    while chunk := member.read(CHUNK):
+                        out.write(chunk)
+                store.keep(part, layer["digest"])
+    return Base(origin, manifest["layers"], config)

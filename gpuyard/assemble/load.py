@@ -1,0 +1,99 @@
+"""Into the engine: `docker load` of a stream, without the blobs that it has already; tags last."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from gpuyard import engine
+from gpuyard.assemble import oci
+from gpuyard.errors import UserError
+from gpuyard.process import log
+from gpuyard.store import Damaged, Store
+
+LOADING = "gpuyard-loading"
+"""The repository an image has until it is whole in the engine."""
+
+
+def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
+    """The image is in the engine under these tags. Until it is, the tags stay as they were."""
+    client = engine.client()
+    identity = image.digest if content_store(client) else oci.digest_of(image.config)
+    if not _has(client, identity):
+        _send(client, image, store)
+        store.write_record("manifests", image.digest[7:], {"layers": image.blobs})
+    for tag in tags:
+        client.images.get(identity).tag(*tag.rsplit(":", 1))
+    _forget(client, _temporary(image))
+
+
+def ensure_base(image: oci.Image, reference: str, store: Store) -> None:
+    """The base is in the engine under its name."""
+    load(image, [reference], store)
+
+
+def content_store(client: docker.DockerClient) -> bool:
+    """Whether the engine keeps images as containerd does: by manifest, blobs as they came."""
+    status = client.info().get("DriverStatus") or []
+    return ["driver-type", "io.containerd.snapshotter.v1"] in status
+
+
+def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
+    present = blobs_present(client, store) if content_store(client) else set()
+    if present.intersection(image.blobs):
+        try:
+            _stream(image, store, present)
+            return
+        except Damaged:
+            raise
+        except UserError as error:
+            log.info("the engine lacks a blob it should have (%s): sending all", error)
+    _stream(image, store, set())
+
+
+def blobs_present(client: docker.DockerClient, store: Store) -> set[str]:
+    """The blobs of images that we loaded before and that the engine still has."""
+    found: set[str] = set()
+    for image in client.images.list(all=True):
+        record = store.record("manifests", str(image.id).removeprefix("sha256:"))
+        found.update(record["layers"] if record else ())
+    return found
+
+
+def _stream(image: oci.Image, store: Store, leave_out: set[str]) -> None:
+    store.refuse_damaged(blob for blob in image.blobs if blob not in leave_out)
+    process = subprocess.Popen(
+        ["docker", "load", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdin and process.stdout
+    try:
+        with process.stdin as pipe:
+            oci.write_tar(pipe, image, _temporary(image), store, leave_out)
+    except BrokenPipeError:
+        log.debug("docker load stopped reading")
+    words = process.stdout.read().decode(errors="replace").strip()
+    if process.wait():
+        raise UserError(f"the engine did not take the image: {words}. Tags are as they were")
+    log.debug("%s", words)
+
+
+def _temporary(image: oci.Image) -> str:
+    return f"{LOADING}:{image.digest[7:19]}"
+
+
+def _has(client: docker.DockerClient, identity: str) -> bool:
+    try:
+        client.images.get(identity)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def _forget(client: docker.DockerClient, name: str) -> None:
+    try:
+        client.images.remove(name)
+    except (ImageNotFound, APIError) as error:
+        log.debug("%s", error)
