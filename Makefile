@@ -8,7 +8,7 @@ GPUYARD := .venv/bin/python -m gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify) images/base/profile
 
-.PHONY: help build verify test test-all lint run clean lock lock-host bench-build
+.PHONY: help build verify test test-all test-faults lint run clean lock lock-host bench-build
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -27,6 +27,9 @@ test: .venv/.tests ## Test the project: units, then the default image
 
 test-all: .venv/.tests ## Everything: other lines, comparisons at full size
 	$(TEST)
+
+test-faults: .venv/.tests ## Give every known fault to a container of the image and compare verify's words
+	$(TEST) tests/faults tests/verify/test_driver.py
 
 lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose
 	.venv/bin/ruff check .

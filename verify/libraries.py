@@ -42,7 +42,7 @@ def ask_driver() -> Dict[str, Any]:
 
 
 def ask_nvml() -> Dict[str, Any]:
-    """What NVML answers: the code of nvmlInit, then the driver's version and the number of GPUs."""
+    """What NVML answers: the code of nvmlInit, then the driver's version and each GPU's state."""
     library, facts = load(NVML)
     if library is None:
         return facts
@@ -55,4 +55,18 @@ def ask_nvml() -> Dict[str, Any]:
         count = ctypes.c_uint(0)
         if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0:
             facts["count"] = count.value
+        facts["devices"] = [_device(library, index) for index in range(count.value)]
     return facts
+
+
+def _device(library: Any, index: int) -> Dict[str, Any]:
+    """The code of asking for the GPU, its compute mode (0 default) and whether MIG is on."""
+    handle, mode = ctypes.c_void_p(), ctypes.c_int(0)
+    current, pending = ctypes.c_uint(0), ctypes.c_uint(0)
+    code = library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle))
+    if code:
+        return {"index": index, "code": code}
+    library.nvmlDeviceGetComputeMode(handle, ctypes.byref(mode))
+    if hasattr(library, "nvmlDeviceGetMigMode"):
+        library.nvmlDeviceGetMigMode(handle, ctypes.byref(current), ctypes.byref(pending))
+    return {"index": index, "code": 0, "compute_mode": mode.value, "mig": bool(current.value)}

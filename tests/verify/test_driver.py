@@ -159,7 +159,7 @@ def test_an_unknown_code_is_said_to_be_one() -> None:
         (99080, Status.PASS, "up to 99.8"),
         (100000, Status.PASS, "up to 100.0"),
         (99010, Status.PASS, "minor-version compatibility"),
-        (98090, Status.FAIL, "up to 98.9; torch here was built for CUDA 99.8"),
+        (98090, Status.FAIL, "up to 98.9 (torch would say: found version 98090); torch here was built for CUDA 99.8"),
     ],
 )
 def test_the_cuda_level_is_compared_with_the_need(level: int, status: Status, words: str) -> None:

@@ -105,6 +105,6 @@ def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
 
 
 CHECKS: List[Check] = [
-    _check("device-nodes", "The GPU's device nodes are here and open", probe_nodes, evaluate_nodes),
     _check("visible-devices", "No variable hides the GPUs", probe_visible, evaluate_visible),
+    _check("device-nodes", "The GPU's device nodes are here and open", probe_nodes, evaluate_nodes),
 ]

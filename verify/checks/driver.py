@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
-from verify import system, versions
+from verify import versions
 from verify.checks.common import failed, inside, listed, passed, unknown
 from verify.checks.torch_files import built_for_cuda
 from verify.claims import claimed_version
-from verify.codes import cuda_meaning, nvml_meaning
+from verify.codes import Meaning, cuda_meaning, nvml_meaning
 from verify.gpu_signs import DRIVER, NVML, any_sign, gpu_signs, no_gpu
 from verify.libraries import ask_driver, ask_nvml, load
+from verify.library_place import library_place, place_facts
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Status, Verdict
+
+EXCLUSIVE, PROHIBITED = 3, 2
+"""NVML's numbers of the compute modes that refuse a process."""
 
 GRANT = (
     "start with --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility "
@@ -25,9 +27,7 @@ def probe_libcuda() -> Facts:
     """Load the driver's library as torch would, and NVML beside it."""
     _, cuda = load(DRIVER)
     _, nvml = load(NVML)
-    points = set(system.mounts(system.read(Path("/proc/self/mountinfo"))))
-    mount = system.mounted_at(os.path.realpath(cuda["mapped"]), points) if cuda["mapped"] else ""
-    return {**gpu_signs(), **cuda, "nvml_loaded": nvml["loaded"], "mount": mount}
+    return {**gpu_signs(), **cuda, **place_facts(cuda["mapped"]), "nvml_loaded": nvml["loaded"]}
 
 
 def evaluate_libcuda(facts: Facts, claims: Claims) -> Verdict:
@@ -41,7 +41,8 @@ def evaluate_libcuda(facts: Facts, claims: Claims) -> Verdict:
     if "/stubs/" in mapped:
         remedy = "take the stubs folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d; start with --gpus all"
         return failed(f"{mapped} is the link-time stub", expected, remedy, Owner.START)
-    if inside(claims) and not facts["mount"]:
+    # A compat library is the image's own by its nature; whether it works here is cuInit's to say.
+    if inside(claims) and not facts["mount"] and "/compat/" not in mapped:
         remedy = "remove it from the image (the container toolkit mounts the host's); rebuild"
         return failed(f"{mapped} is a file of the image", expected, remedy, Owner.IMAGE)
     return passed(f"{mapped} is mapped", expected, mapped=mapped)
@@ -58,8 +59,11 @@ def _no_libcuda(facts: Facts, expected: str) -> Verdict:
 
 
 def probe_driver() -> Facts:
-    """Ask the driver itself; torch is not involved."""
-    return {**gpu_signs(), **ask_driver(), "torch_cuda": built_for_cuda()}
+    """Ask the driver itself, and NVML for each GPU's compute and MIG mode; torch is not involved."""
+    facts = ask_driver()
+    devices = ask_nvml().get("devices") or []
+    place = place_facts(facts["mapped"])
+    return {**gpu_signs(), **facts, **place, "devices": devices, "torch_cuda": built_for_cuda()}
 
 
 def evaluate_init(facts: Facts, _claims: Claims) -> Verdict:
@@ -71,11 +75,28 @@ def evaluate_init(facts: Facts, _claims: Claims) -> Verdict:
     code = facts["code"]
     if code == 0:
         return passed("cuInit: 0", "0 (success)")
-    meaning = cuda_meaning(code)
+    meaning = _by_mode(code, facts) or library_place(code, facts) or cuda_meaning(code)
     text = f"cuInit answers {code}: {meaning.text}"
-    if facts.get("mapped"):
+    if facts.get("mapped") and str(facts["mapped"]) not in text:
         text += f" ({facts['mapped']})"
     return failed(text, "0 (success)", meaning.remedy, meaning.owner, code=code)
+
+
+def _by_mode(code: int, facts: Facts) -> Optional[Meaning]:
+    """What NVML's modes add to two codes that have several causes."""
+    devices: List[Dict[str, Any]] = facts.get("devices") or []
+    exclusive = [str(d["index"]) for d in devices if d.get("compute_mode") == EXCLUSIVE]
+    prohibited = [str(d["index"]) for d in devices if d.get("compute_mode") == PROHIBITED]
+    mig = [str(d["index"]) for d in devices if d.get("mig")]
+    if code == 46 and (exclusive or prohibited):
+        mode = "exclusive process mode and another process has it" if exclusive else "prohibited mode"
+        gpus = ", ".join(exclusive or prohibited)
+        return Meaning(f"GPU {gpus} is in {mode}", "on the host: end that process, or nvidia-smi -c 0", Owner.HOST)
+    if code == 100 and mig:
+        text = f"MIG is on for GPU {', '.join(mig)}, but no MIG device was given to this container"
+        remedy = "nvidia-smi -L on the host lists MIG devices (none: nvidia-smi mig -cgi ... -C); --gpus device=0:0"
+        return Meaning(text, remedy, Owner.START)
+    return None
 
 
 def blocked_by_libcuda() -> Verdict:
@@ -94,7 +115,7 @@ def evaluate_level(facts: Facts, claims: Claims) -> Verdict:
     level = versions.cuda_level(facts["level"])
     need = claimed_version(claims, "cuda") or str(facts.get("torch_cuda") or "")
     driver = f"the driver {facts['host_driver']}".strip() if facts.get("host_driver") else "the driver"
-    text = f"{driver} supports CUDA up to {level}"
+    text = f"{driver} supports CUDA up to {level} (torch would say: found version {facts['level']})"
     if not need:
         return unknown(f"{text}; neither the image nor torch says which CUDA is needed")
     text += f"; torch here was built for CUDA {need}"
@@ -137,6 +158,11 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
         meaning = nvml_meaning(facts["code"])
         text = f"nvmlInit answers {facts['code']}: {meaning.text}"
         return failed(text, expected, meaning.remedy, meaning.owner, code=facts["code"])
+    lost = [device for device in facts.get("devices") or [] if device.get("code")]
+    if lost:
+        meaning = nvml_meaning(lost[0]["code"])
+        text = f"GPU {lost[0]['index']} does not answer: {meaning.text}"
+        return failed(text, "every GPU answers", meaning.remedy, meaning.owner, code=lost[0]["code"])
     library, module = str(facts.get("driver") or ""), str(facts.get("host_driver") or "")
     if library and module and not versions.same(library, module):
         text = f"NVML is of driver {library}, the kernel module of {module}"
@@ -146,13 +172,16 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
     return passed(f"driver {library or 'unknown'}, {facts.get('count', '?')} GPUs", expected, driver=library)
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, isolation=Isolation.CHILD)
+def _check(check_id: str, title: str, probe: Any, evaluate: Any, *needs: str) -> Check:
+    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, needs, Isolation.CHILD)
 
+
+BELOW = ("visible-devices", "libcuda")
+"""Where one of these is broken, cuInit only repeats it; with broken device nodes its code still adds something."""
 
 CHECKS: List[Check] = [
     _check("libcuda", "The driver's library is the host's", probe_libcuda, evaluate_libcuda),
     _check("nvml", "NVML answers and fits the kernel module", probe_nvml, evaluate_nvml),
-    _check("cuda-init", "The CUDA driver initialises", probe_driver, evaluate_init),
+    _check("cuda-init", "The CUDA driver initialises", probe_driver, evaluate_init, *BELOW),
     _check("cuda-level", "The driver is new enough for this CUDA", probe_driver, evaluate_level),
 ]

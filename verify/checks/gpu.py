@@ -153,7 +153,7 @@ def evaluate_memory(facts: Facts, _claims: Claims) -> Verdict:
     return passed(text, expected)
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
+def _check(check_id: str, title: str, probe: Any, evaluate: Any, *needs: str) -> Check:
     return Check(
         check_id,
         "gpu",
@@ -161,13 +161,14 @@ def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
         title,
         probe,
         evaluate,
+        needs,
         isolation=Isolation.TORCH,
         timeout=60.0,
     )
 
 
 CHECKS: List[Check] = [
-    _check("torch-cuda", "CUDA starts in torch", probe_start, evaluate_start),
+    _check("torch-cuda", "CUDA starts in torch", probe_start, evaluate_start, "cuda-init", "cuda-level"),
     _check("gpu-devices", "GPUs, their names and memory", probe_devices, evaluate_devices),
     _check("gpu-arch", "torch has code for these GPUs", probe_devices, evaluate_arch),
     _check("gpu-memory", "The GPUs' memory is free", probe_devices, evaluate_memory),

@@ -145,12 +145,15 @@ def _package_hint(files: List[str]) -> str:
 
 def probe_loader_path() -> Facts:
     """Folders and cached libraries the loader uses."""
-    folders = [str(folder) for folder in loader_folders() if folder.is_dir() and "00-compat" not in str(folder)]
+    # The container toolkit adds this file where it wants forward compatibility; cuInit judges that.
+    added = {line for file in Path("/etc/ld.so.conf.d").glob("00-compat*") for line in system.read(file).splitlines()}
+    folders = [str(folder) for folder in loader_folders() if folder.is_dir() and str(folder) not in added]
     try:
         cache = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, timeout=10, check=False)
         cached = re.findall(r"libcuda\.so\S* .*=> (\S+)", cache.stdout)
     except (OSError, subprocess.SubprocessError):
         cached = []
+    cached = [path for path in cached if str(Path(path).parent) not in added]
     return {"folders": folders, "cached": cached, "variable": os.environ.get("LD_LIBRARY_PATH", "")}
 
 
@@ -158,9 +161,9 @@ def evaluate_loader_path(facts: Facts, _claims: Claims) -> Verdict:
     """stubs gives error 34, compat gives 803 and 804 on the wrong machine."""
     places = [*facts["variable"].split(":"), *facts["folders"], *facts["cached"]]
     wrong = sorted({place for place in places if re.search(r"/(stubs|compat)(/|$)", place)})
-    expected = "no stubs or compat folder"
+    expected = "no stubs folder (error 34), no compat folder (errors 803, 804)"
     if wrong:
-        by_variable = any(place in facts["variable"] for place in wrong)
+        by_variable = any(place in facts["variable"].split(":") for place in wrong)
         owner = Owner.START if by_variable else Owner.IMAGE
         remedy = "take it out of LD_LIBRARY_PATH" if by_variable else "remove it from /etc/ld.so.conf.d; ldconfig"
         return failed(f"on the loader path: {listed(wrong)}", expected, remedy, owner)

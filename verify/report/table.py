@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Iterator, List
 
-from verify.report.view import STATUSES, Report, Row, Section, needs_words, same_skip, sections
+from verify.report.view import STATUSES, Report, Row, Section, first_broken, needs_words, same_skip, sections
 
 COLORS = {"pass": "32", "fail": "1;31", "unknown": "33", "skip": "2"}
 WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "UNKNOWN", "skip": "skip"}
@@ -14,11 +14,11 @@ STATUS_WIDTH = 9
 
 
 def render(report: Report, color: bool, width: int) -> str:
-    """One line per check (wrapped to ``width``), remedies under failures, then verdict and counts."""
+    """The verdict, one line per check (wrapped to ``width``), remedies under failures, then the counts."""
     width = max(width, NARROWEST)
     longest = max([len(row["check"]) for row in report["findings"]] or [0])
-    lines = [line for section in sections(report) for line in _section(section, longest, color, width)]
-    lines += [*_wrap(report["result"]["verdict"], width), ""]
+    lines = [*_wrap(report["result"]["verdict"], width), ""]
+    lines += [line for section in sections(report) for line in _section(section, longest, color, width)]
     return "\n".join([*lines, *_wrap(_counts(report), width)])
 
 
@@ -66,7 +66,11 @@ def _printable(text: str) -> str:
 
 def _counts(report: Report) -> str:
     counts = ", ".join(f"{report['counts'][status]} {status}" for status in STATUSES)
-    return f"{counts} in {report['seconds']:.1f} s; * = required by profile {report['profile']['name']}"
+    broken = first_broken(report)
+    code = report["result"]["exit_code"]
+    first = f" (first broken link: {broken['check']}; see the top)" if broken and code else ""
+    profile = f"* = required by profile {report['profile']['name']}"
+    return f"exit {code}{first}: {counts} in {report['seconds']:.1f} s; {profile}"
 
 
 def _paint(text: str, code: str, color: bool) -> str:

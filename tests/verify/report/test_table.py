@@ -17,7 +17,8 @@ def lines(width: int = 100, color: bool = False) -> list[str]:
 
 def test_levels_stand_in_the_order_of_the_chain() -> None:
     """The image comes first, whatever the order of the findings."""
-    heads = [line for line in lines() if line and not line.startswith((" ", "The", "2 pass"))]
+    text = lines(width=200)
+    heads = [line for line in text if line and not line.startswith((" ", "The", "exit"))]
     assert heads == ["image", "container", "cpu", "gpu"]
 
 
@@ -42,10 +43,12 @@ def test_the_same_reason_for_a_skip_is_given_once() -> None:
     assert any(line.endswith("later-gpu  as late-gpu") for line in text)
 
 
-def test_it_ends_with_verdict_and_counts() -> None:
-    """The last paragraphs are the answer."""
-    assert lines()[-3].startswith("The first broken link is shm-size")
-    assert lines()[-1].startswith("2 pass, 1 fail, 1 unknown, 2 skip in 12.5 s")
+def test_it_opens_with_the_verdict_and_ends_with_the_counts() -> None:
+    """The first paragraph is the answer; the last line names the broken link again."""
+    assert lines()[0].startswith("The first broken link is shm-size")
+    assert lines(width=200)[-1].startswith(
+        "exit 1 (first broken link: shm-size; see the top): 2 pass, 1 fail, 1 unknown, 2 skip in 12.5 s"
+    )
 
 
 @pytest.mark.parametrize("width", [20, 60, 80, 200])
