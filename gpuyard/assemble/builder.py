@@ -111,10 +111,12 @@ class Making:
 
     def files(self, stage: Path) -> Layer:
         """The layer of this project's own files."""
-        python = self.below.python
-        if found := cached.known(self.store, cached.files_key(stage, self.target, python)):
+        key = cached.files_key(stage, self.target, self.below.reference)
+        if self.options.no_cache:
+            cached.forget(self.store, key)
+        elif found := cached.known(self.store, key):
             return found
-        return cached.ensure_files(self.store, stage, self.target, self.compiler(), python)
+        return cached.ensure_files(self.store, stage, self.target, self.compiler())
 
     def compiler(self) -> str:
         """The base image in the engine."""

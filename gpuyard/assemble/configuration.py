@@ -38,7 +38,7 @@ def settings(product: Product, base: Mapping[str, Any], store: Store) -> dict[st
 def dockerfile(product: Product, base: Mapping[str, Any]) -> str:
     """The chain of Dockerfiles as the stages of one, on an empty base with the same environment."""
     bottom, *above = product.catalogue.chain(product.image)
-    stages = [f"FROM scratch AS {bottom}\n" + _environment(base.get("Env", []))]
+    stages = [f"FROM scratch AS {bottom}\n" + _inherited(base)]
     for name in above:
         text = (paths.IMAGES / product.catalogue.image[name].folder / "Dockerfile").read_text()
         stages.append(re.sub(r"^(FROM \S+)$", rf"\1 AS {name}", without_run(text, name), flags=re.MULTILINE))
@@ -52,9 +52,9 @@ def without_run(text: str, name: str) -> str:
     return RUN.sub("", text)
 
 
-def _environment(env: list[str]) -> str:
-    lines = []
-    for name, _, value in (entry.partition("=") for entry in env):
+def _inherited(base: Mapping[str, Any]) -> str:
+    lines = [f"WORKDIR {base['WorkingDir']}"] if base.get("WorkingDir") else []
+    for name, _, value in (entry.partition("=") for entry in base.get("Env", [])):
         quoted = re.sub(r'([\\"$])', r"\\\1", value)
         lines.append(f'ENV {name}="{quoted}"')
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import zstandard
 
-from gpuyard.layers import bytecode, files, make
+from gpuyard.layers import files, make
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.plan import Group
 from gpuyard.store import Store
@@ -23,7 +23,7 @@ CODE = Path(__file__).parent
 def code() -> str:
     """A checksum of everything that decides how a layer is written."""
     content = hashlib.sha256()
-    for file in [*sorted(CODE.glob("*.py")), bytecode.SCRIPT]:
+    for file in [*sorted(CODE.glob("*.py")), make.COMPILE, files.SCRIPTS[0]]:
         content.update(file.read_bytes())
     content.update(f"{zstandard.__version__} {zstandard.ZSTD_VERSION}".encode())
     return content.hexdigest()
@@ -40,10 +40,10 @@ def wheels_key(group: Group, target: Target, python: str | None) -> str:
     return key([[wheel.path.name, wheel.sha] for wheel in group.wheels], target, python)
 
 
-def files_key(stage: Path, target: Target, python: str | None) -> str:
+def files_key(stage: Path, target: Target, base: str) -> str:
     """The key of the layer of this project's own files."""
     content = [[path, hashlib.sha256(data).hexdigest(), executable] for path, data, executable in files.contents(stage)]
-    return key(content, target, python)
+    return key(content, target, base)
 
 
 def known(store: Store, key: str) -> Layer | None:
@@ -87,10 +87,10 @@ def forget(store: Store, key: str) -> None:
     (store.folder / "layers" / f"{key}.json").unlink(missing_ok=True)
 
 
-def ensure_files(store: Store, stage: Path, target: Target, compiler: str | None, python: str | None) -> Layer:
-    """The layer of this project's own files."""
+def ensure_files(store: Store, stage: Path, target: Target, base: str) -> Layer:
+    """The layer of this project's own files on that base, an image in the engine named by its digest."""
     return ensure(
         store,
-        files_key(stage, target, python),
-        lambda part: files.files_layer(stage, target, compiler, part),
+        files_key(stage, target, base),
+        lambda part: files.files_layer(stage, target, base, part),
     )

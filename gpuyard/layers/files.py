@@ -1,44 +1,40 @@
-"""This project's own files as a layer: what docker/finish-image.sh does in a Dockerfile build."""
+"""This project's own files as a layer: docker/finish-image.sh, run in a container of the base image."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuyard.layers.bytecode import Bytecode
+from gpuyard import paths
+from gpuyard.errors import UserError
+from gpuyard.layers.container import Filter
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.tarball import LayerWriter
 
-HOME = "opt/gpuyard"
-ROOMS = (("verify", f"{HOME}/verify"), ("entrypoints", f"{HOME}/entrypoints"), ("claims", "etc/gpuyard"))
-"""The staged folders and where they lie in an image."""
+ROOMS = ("verify", "entrypoints", "claims")
+"""The staged folders that finish-image.sh wants."""
+SCRIPTS = (paths.DOCKER / "finish-layer.sh", paths.DOCKER / "finish-image.sh")
 
 
-def files_layer(stage: Path, target: Target, compiler: str | None, out: Path) -> Layer:
-    """Writes the last layer of a published image: the suite, the start scripts, and the claims."""
-    bytecode = Bytecode(compiler, HOME, f"/{HOME}") if compiler else None
-    with out.open("wb") as file, contextlib.ExitStack() as stack:
-        if bytecode:
-            stack.callback(bytecode.close)
-        writer = stack.enter_context(LayerWriter(file, target))
+def files_layer(stage: Path, target: Target, base: str, out: Path) -> Layer:
+    """Writes the last layer of a published image: the suite, the start scripts, and the claims.
+
+    It is what finish-image.sh changes on this base; times are the target's.
+    """
+    with Filter(base, SCRIPTS[0]) as container, out.open("wb") as file, LayerWriter(file, target) as writer:
         for path, data, executable in contents(stage):
-            writer.add_system(path, data, executable)
-            if bytecode and path.startswith(HOME) and path.endswith(".py"):
-                bytecode.source(path, data)
-        # Where a start keeps its state: any user may, nobody reads another's.
-        writer.directory("run/gpuyard", 0o1777)
-        writer.add_link("usr/local/bin/verify", f"/{HOME}/entrypoints/verify")
-        writer.add_system(f"{target.site}/gpuyard.pth", f"/{HOME}\n".encode())
-        for path, size, content in bytecode.compiled() if bytecode else ():
-            writer.add_derived(path, size, content)
-    return writer.layer({"io.gpuyard.files": " ".join(f"/{place}" for _, place in ROOMS)})
+            container.give(path, data, executable)
+        for member, content in container.results():
+            writer.add_member(member, content)
+    if not writer.members:
+        raise UserError("finishing the image changed nothing in it: docker/finish-image.sh did not run")
+    return writer.layer({"io.gpuyard.files": "/opt/gpuyard /etc/gpuyard"})
 
 
 def contents(stage: Path) -> Iterator[tuple[str, bytes, bool]]:
-    """Path in the image, content, and whether it is a program, of every staged file, sorted."""
-    for room, place in ROOMS:
+    """Path, content, and whether it is a program, of everything the container is given, sorted."""
+    yield SCRIPTS[1].name, SCRIPTS[1].read_bytes(), True
+    for room in ROOMS:
         for file in sorted((stage / room).rglob("*")):
             if file.is_file():
-                path = f"{place}/{file.relative_to(stage / room).as_posix()}"
-                yield path, file.read_bytes(), bool(file.stat().st_mode & 0o100)
+                yield file.relative_to(stage).as_posix(), file.read_bytes(), bool(file.stat().st_mode & 0o100)

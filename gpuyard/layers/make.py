@@ -1,4 +1,4 @@
-"""The pure functions: wheels to a layer, files to a layer."""
+"""The pure function: wheels to a layer."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuyard.layers.bytecode import Bytecode
+from gpuyard import paths
+from gpuyard.layers.container import Filter
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.tarball import LayerWriter
 from gpuyard.layers.wheel import add_wheel
 from gpuyard.wheels.fetcher import Wheel
 
 ANNOTATION = "io.gpuyard"
+COMPILE = paths.DOCKER / "compile-layer.sh"
 
 
 def wheels_layer(wheels: Sequence[Wheel], target: Target, compiler: str | None, out: Path) -> Layer:
@@ -21,15 +23,14 @@ def wheels_layer(wheels: Sequence[Wheel], target: Target, compiler: str | None, 
     The bytes follow from the wheels and the target (and from the Python of ``compiler``) alone.
     """
     ordered = sorted(wheels, key=lambda wheel: wheel.name)
-    bytecode = Bytecode(compiler, target.site) if compiler else None
-    with out.open("wb") as file, contextlib.ExitStack() as stack:
-        if bytecode:
-            stack.callback(bytecode.close)
-        with LayerWriter(file, target) as writer:
-            for wheel in ordered:
-                add_wheel(writer, wheel, bytecode)
-            for path, size, content in bytecode.compiled() if bytecode else ():
-                writer.add_derived(path, size, content)
+    with contextlib.ExitStack() as stack:
+        bytecode = stack.enter_context(Filter(compiler, COMPILE, target.site)) if compiler else None
+        writer = stack.enter_context(LayerWriter(stack.enter_context(out.open("wb")), target))
+        for wheel in ordered:
+            add_wheel(writer, wheel, bytecode)
+        for member, content in bytecode.results() if bytecode else ():
+            assert content is not None
+            writer.add_derived(member.name, member.size, content)
     return writer.layer(bill_of_materials(ordered))
 
 

@@ -16,9 +16,6 @@ from gpuyard.errors import UserError
 from gpuyard.layers.model import Layer, Target, conflict
 from gpuyard.store import CHUNK
 
-OURS = "gpuyard"
-"""The owner of files that come from this project and not from a wheel."""
-
 
 class Hashing(io.RawIOBase):
     """A writer that passes everything on, and knows its SHA-256 and size."""
@@ -53,6 +50,7 @@ class LayerWriter:
 
     def __init__(self, file: BinaryIO, target: Target) -> None:
         self.target = target
+        self.members = 0
         self.files: dict[str, tuple[str, str]] = {}
         self._directories: set[str] = {""}
         self._packed = Hashing(file)
@@ -87,25 +85,21 @@ class LayerWriter:
         entry.size = size
         self._tar.addfile(entry, stream)
 
-    def add_system(self, path: str, data: bytes, executable: bool = False) -> None:
-        """A file of root's."""
-        self._is_new(path, f"{len(data)}-{zlib.crc32(data):08x}", OURS)
-        entry = self._entry(path, 0o755 if executable else 0o644, 0)
-        entry.size = len(data)
-        self._tar.addfile(entry, io.BytesIO(data))
+    def add_member(self, member: tarfile.TarInfo, stream: IO[bytes] | None) -> None:
+        """An entry of another tar, with its type, mode and owner; its directory comes before it."""
+        path = member.name.strip("/")
+        if member.isdir():
+            self._directories.add(path)
+        entry = self._entry(path, member.mode, member.uid)
+        entry.type, entry.linkname, entry.size, entry.gid = member.type, member.linkname, member.size, member.gid
+        self._tar.addfile(entry, stream)
 
-    def add_link(self, path: str, to: str) -> None:
-        """A symbolic link of root's."""
-        entry = self._entry(path, 0o777, 0)
-        entry.type, entry.linkname = tarfile.SYMTYPE, to
-        self._tar.addfile(entry)
-
-    def directory(self, path: str, mode: int = 0o755) -> None:
+    def directory(self, path: str) -> None:
         """A directory and those above it; nothing if it is there already."""
         if path in self._directories:
             return
         self._directories.add(path)
-        entry = self._entry(path, mode, self.target.owner_of(path))
+        entry = self._entry(path, 0o755, self.target.owner_of(path))
         entry.type = tarfile.DIRTYPE
         self._tar.addfile(entry)
 
@@ -121,6 +115,7 @@ class LayerWriter:
 
     def _entry(self, path: str, mode: int, owner: int) -> tarfile.TarInfo:
         self.directory(posixpath.dirname(path))
+        self.members += 1
         entry = tarfile.TarInfo(path)
         entry.mode, entry.uid, entry.gid, entry.mtime = mode, owner, owner, self.target.epoch
         return entry

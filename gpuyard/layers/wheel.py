@@ -20,7 +20,7 @@ from installer.sources import WheelContentElement, WheelFile
 from installer.utils import Scheme, construct_record_file, fix_shebang
 
 from gpuyard.errors import UserError
-from gpuyard.layers.bytecode import Bytecode
+from gpuyard.layers.container import Filter
 from gpuyard.layers.tarball import LayerWriter
 from gpuyard.wheels.fetcher import Wheel
 from gpuyard.wheels.locked import rank
@@ -73,7 +73,7 @@ class SortedWheel(WheelFile):
 class TarDestination(WheelDestination):
     """Writes what a wheel installs into a layer, and its sources to the compiler too."""
 
-    def __init__(self, writer: LayerWriter, wheel: Wheel, bytecode: Bytecode | None) -> None:
+    def __init__(self, writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> None:
         self.writer, self.wheel, self.bytecode = writer, wheel, bytecode
         self.whose = f"{wheel.name}=={wheel.version}"
         target = writer.target
@@ -104,7 +104,7 @@ class TarDestination(WheelDestination):
         place = posixpath.join(self._places[scheme], name)
         if name.endswith(".py") and scheme in ("purelib", "platlib") and self.bytecode:
             data = member.read()
-            self.bytecode.source(place, data)
+            self.bytecode.give(place, data)
             self.writer.add_bytes(place, data, self.whose, is_executable)
         else:
             info = member.info
@@ -128,7 +128,7 @@ class TarDestination(WheelDestination):
         return posixpath.relpath(posixpath.join(self._places[scheme], name), self._places["purelib"])
 
 
-def add_wheel(writer: LayerWriter, wheel: Wheel, bytecode: Bytecode | None) -> None:
+def add_wheel(writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> None:
     """Adds all of a wheel to a layer. Raises UserError, naming the wheel, if it must not be installed."""
     name = wheel.path.name
     if rank(name, writer.target.python) is None:

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs in a container of the base image, as root: finishes it as a build would, and writes what that
+# changed. Reads a tar of finish-image.sh and the folders it wants from standard input, writes a tar
+# of every changed path to standard output.
+set -euo pipefail
+
+parts=/mnt/gpuyard
+started=/tmp/started
+
+mkdir -p "$parts"
+tar -xf - -C "$parts"
+touch "$started"
+# A change in the same tick of the clock would not count as newer.
+sleep 0.05
+bash "$parts/finish-image.sh" >&2
+# What the engine mounts into every container is none of the image's.
+find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /mnt -o -path /tmp \
+  -o -path /etc/hosts -o -path /etc/hostname -o -path /etc/resolv.conf -o -path /.dockerenv \) -prune \
+  -o -cnewer "$started" ! -path / -print0 |
+  LC_ALL=C sort -z |
+  tar -cf - -P --no-recursion --null --files-from=-
