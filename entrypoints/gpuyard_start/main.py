@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from . import config, gpu, hooks, keys, mounts, ports, privileges, runtime, services, sessions, tls, users
+from . import config, gpu, hooks, keys, mounts, ports, privileges, runtime, services, sessions, ssh, tls, users
 from .errors import NOT_EXECUTABLE, NOT_FOUND, USAGE, Refusal
 from .log import Log, style
 from .setup import set_up_services
@@ -88,6 +88,7 @@ def check_services(wanted: config.Config, user: runtime.User) -> None:
         if user.uid == 0 or user.name is None:
             who = "root" if user.uid == 0 else f"uid {user.uid}, which has no name in this image"
             raise Refusal(f"SSH does not serve {who}: leave out --user, or say GPUYARD_SERVICES=jupyter")
+        ssh.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import keys
+from . import keys, mounts
 from .errors import Refusal
 
 SSHD = "/usr/sbin/sshd"
@@ -119,6 +119,18 @@ def existing_host_keys(folder: Path) -> tuple[Path, ...]:
     except OSError:
         return ()
     return tuple(found)
+
+
+def refuse_useless_folder(folder: Path, named: bool) -> None:
+    """Refuses a folder that the user meant to keep the host key in, and that can't. Changes nothing."""
+    if existing_host_keys(folder) or not (named or mounts.is_mounted(folder, mounts.points())):
+        return
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise Refusal(
+            f"the folder of host keys {folder} holds none and can't be written to by uid {os.geteuid()}: make it"
+            " writable, put a key into it with ssh-keygen, or leave it out for a key that ends with the container"
+        )
 
 
 def make_host_key(folder: Path) -> Path:

@@ -161,6 +161,23 @@ def test_host_keys_on_a_volume_outlive_the_container(run_container: Any, key: Ke
     assert fingerprint({}) != fingerprint({})
 
 
+def test_a_read_only_folder_for_host_keys_is_refused_unless_it_holds_one(
+    run: Any, run_container: Any, key: KeyPair, tmp_path: Path
+) -> None:
+    """Its key would end with the container, which is not what a mount is for."""
+    environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
+    mounted = {str(tmp_path): {"bind": "/var/lib/gpuyard/ssh", "mode": "ro"}}
+    ended = run(environment=environment, volumes=mounted)
+    assert ended.code == 2
+    assert "the folder of host keys /var/lib/gpuyard/ssh holds none and can't be written to by uid 1000" in ended.stderr
+    made = tmp_path / "ssh_host_ed25519_key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(made)], check=True)
+    made.chmod(0o644)
+    tmp_path.chmod(0o755)
+    with run_container(None, environment=environment, volumes=mounted, ports=PORTS) as container:
+        wait_for(lambda: greeting(host_port(container, 2222)))
+
+
 def test_a_user_without_a_name_is_told_that_ssh_does_not_serve_it(run: Any, key: KeyPair) -> None:
     """In one line, before anything is started."""
     ended = run(user="12345:0", environment={"SSH_PUBLIC_KEY": key.public})

@@ -81,6 +81,15 @@ def test_a_host_key_that_is_gone_or_closed_is_refused_by_name(tmp_path: Path) ->
         ssh.private_copy(tmp_path / "ssh_host_rsa_key", tmp_path)
 
 
+def test_a_folder_for_host_keys_that_keeps_none_is_refused(tmp_path: Path) -> None:
+    """Only where the user named or mounted it, and only where it holds no key yet."""
+    for place in (Path("/proc/keys"), Path("/dev/null"), Path("/dev/null/below")):
+        with pytest.raises(Refusal, match=f"the folder of host keys {place} holds none and can't be written to"):
+            ssh.refuse_useless_folder(place, named=True)
+    ssh.refuse_useless_folder(tmp_path / "new" / "one", named=True)
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_folder_that_cannot_be_made_is_not_writable() -> None:
     """Where the parent is no folder, the answer is no, not an error."""
     assert not ssh.writable(Path("/dev/null/ssh"))
