@@ -15,6 +15,8 @@ from gpuyard.process import log
 from gpuyard.store import CHUNK, sha256_of
 
 TRIES = 5
+PAUSE = 1.0
+"""Seconds before the second try; it doubles from try to try."""
 Tell = Callable[[int], None]
 """Called with the number of bytes that came."""
 
@@ -23,7 +25,7 @@ class Unusable(Exception):
     """An answer that asking again doesn't change."""
 
 
-def fetch(link: Link, sha: str, place: Path, client: PyPIClient, tell: Tell, pause: float = 1.0) -> None:
+def fetch(link: Link, sha: str, place: Path, client: PyPIClient, tell: Tell) -> None:
     """Brings the file to ``place``, whole and with that hash, or raises UserError.
 
     What came before a break stays beside it as a part, and the next call goes on from there.
@@ -32,7 +34,7 @@ def fetch(link: Link, sha: str, place: Path, client: PyPIClient, tell: Tell, pau
     part = place.with_name(place.name + ".part")
     reason = ""
     for attempt in range(TRIES):
-        time.sleep(pause * (2**attempt - 1))
+        time.sleep(PAUSE * (2**attempt - 1))
         try:
             _copy(link.file_path, part) if link.is_file else _receive(link, part, client, tell)
         except Unusable as error:
@@ -63,14 +65,15 @@ def _receive(link: Link, part: Path, client: PyPIClient, tell: Tell) -> None:
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
     with client.get_stream(link.url_without_fragment, headers=headers) as answer:
-        if answer.status_code == httpx2.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+        if answer.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
             return
         _refuse(answer)
         resumed = answer.status_code == httpx2.codes.PARTIAL_CONTENT
         if resumed:
             tell(have)
         with part.open("ab" if resumed else "wb") as out:
-            for chunk in answer.iter_bytes(CHUNK):
+            # As it comes: what is gathered into larger pieces first is lost when the connection breaks.
+            for chunk in answer.iter_raw():
                 out.write(chunk)
                 tell(len(chunk))
 

@@ -64,7 +64,7 @@ class Fetcher:
                 return found
             if self.offline:
                 raise UserError(
-                    f"{wanted.name}=={wanted.version} is not in the store ({self.store.folder}), and --offline forbids "
+                    f"{wanted} is not in the store ({self.store.folder}), and --offline forbids "
                     "fetching it. Run gpuyard fetch where there is a network, --export DIR there and --import DIR here"
                 )
             return self._fetch(wanted, tell)

@@ -1,6 +1,6 @@
 """Finding a locked wheel where pip would: indexes, mirrors, find-links, certificates and proxies.
 
-pip reads its own configuration (`pip config list`); unearth, PDM's finder, reads the indexes.
+pip reads its own configuration (`pip config list`); unearth, the library of PDM's finder, reads the indexes.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ import ast
 import os
 import ssl
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import httpx2
-from packaging.requirements import Requirement
-from unearth import PackageFinder
+from packaging.utils import parse_wheel_filename
 from unearth.auth import MultiDomainBasicAuth
-from unearth.evaluator import Package
+from unearth.collector import collect_links_from_location
 from unearth.fetchers import Fetcher, PyPIClient
 from unearth.link import Link
 
 from gpuyard import index
 from gpuyard.errors import UserError
 from gpuyard.process import log, run
-from gpuyard.wheels.locked import Locked, target
+from gpuyard.store import sha256_of
+from gpuyard.wheels.locked import Locked, best
 
 PUBLIC = "https://pypi.org/simple/"
 
@@ -85,37 +86,46 @@ def pip_settings() -> dict[str, str]:
 
 def find(wanted: Locked, python: str, settings: Settings, client: PyPIClient) -> tuple[Link, str]:
     """The link and hash of the wheel that fits best. Raises UserError that says where it was looked for."""
-    finder = PackageFinder(
-        session=cast(Fetcher, client),
-        index_urls=settings.indexes,
-        find_links=settings.find_links,
-        trusted_hosts=settings.trusted,
-        target_python=target(python),
-        only_binary=[":all:"],
-    )
-    requirement = Requirement(f"{wanted.name}=={wanted.version}")
     try:
-        matches = list(finder.find_matches(requirement, hashes={"sha256": list(wanted.hashes)}))
+        found = [(link, sha) for link in links(wanted, settings, client) if (sha := sha_of(link, wanted))]
     except (httpx2.HTTPError, ValueError, OSError) as error:
-        raise UserError(f"{requirement}: the index could not be read: {error or type(error).__name__}") from error
-    if not matches:
+        raise UserError(f"{wanted}: the index could not be read: {error or type(error).__name__}") from error
+    chosen = best((link.filename for link, _ in found), python)
+    if chosen is None:
         raise UserError(_nothing(wanted, python, settings))
-    chosen = _hash(matches[0])
     # The same file may lie on several indexes; one on a disk is the nearest.
-    same = [match.link for match in matches if _hash(match) == chosen]
-    link = next((link for link in same if link.is_file), same[0])
-    log.debug("%s: %s", requirement, link.redacted)
-    return link, chosen
+    link, sha = min((entry for entry in found if entry[0].filename == chosen), key=lambda entry: not entry[0].is_file)
+    log.debug("%s: %s", wanted, link.redacted)
+    return link, sha
 
 
-def _hash(package: Package) -> str:
-    option = package.link.hash_option or {}
-    return str(option["sha256"][0])
+def links(wanted: Locked, settings: Settings, client: PyPIClient) -> Iterator[Link]:
+    """Every file that the indexes list for the project, and that the find-links places hold."""
+    session = cast(Fetcher, client)
+    for url in settings.indexes:
+        yield from collect_links_from_location(session, Link(f"{url.rstrip('/')}/{wanted.name}/"))
+    for place in settings.find_links:
+        link = Link(place) if "://" in place else Link.from_path(place)
+        yield from collect_links_from_location(session, link, expand=True)
+
+
+def sha_of(link: Link, wanted: Locked) -> str | None:
+    """The hash of a wheel that is one of the lock's; a file without a stated hash is read for it."""
+    if not link.is_wheel:
+        return None
+    stated = (link.hash_option or {}).get("sha256")
+    if stated:
+        return stated[0] if stated[0] in wanted.hashes else None
+    name, version = parse_wheel_filename(link.filename)[:2]
+    if not link.is_file or (name, str(version)) != (wanted.name, wanted.version):
+        return None
+    sha = sha256_of(link.file_path)
+    return sha if sha in wanted.hashes else None
 
 
 def _nothing(wanted: Locked, python: str, settings: Settings) -> str:
     places = ", ".join(Link(url).redacted for url in settings.indexes) or "no index (pip's no-index is set)"
     return (
-        f"{wanted.name}=={wanted.version}: no wheel for Python {python} on x86-64 Linux with a hash of the lock was "
+        f"{wanted}: no wheel for Python {python} on x86-64 Linux with a hash of the lock was "
         f"found on {places}. Check that the index answers and still has that version, or name another in pip's settings"
     )

@@ -29,6 +29,9 @@ class Locked:
     version: str
     hashes: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{self.name}=={self.version}"
+
     def key(self, python: str) -> str:
         """Names the question which of the files is the one for that Python."""
         return hashlib.sha256(json.dumps([self.name, self.version, self.hashes, python]).encode()).hexdigest()
