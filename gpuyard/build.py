@@ -116,7 +116,7 @@ def from_dockerfiles(wanted: Product, choice: base.Choice, no_cache: bool) -> No
         secrets=secrets(),
         revision=revision(),
     )
-    _bake(bake.write(wanted, inputs), wanted.image, no_cache)
+    bake_image(bake.write(wanted, inputs), wanted.image, no_cache)
 
 
 def ensure(wanted: Product) -> None:
@@ -182,7 +182,8 @@ def describe(wanted: Product, seconds: float) -> Built:
     return Built(tags, str(image.id), int(image.attrs["Size"]), len(image.attrs["RootFS"]["Layers"]), seconds)
 
 
-def _bake(file: Path, target: str, no_cache: bool) -> None:
+def bake_image(file: Path, target: str, no_cache: bool = False) -> None:
+    """Builds one target of a bake definition; its tags change only when all of it has been built."""
     command = ["docker", "buildx", "bake", "--file", str(file), target, *(["--no-cache"] if no_cache else [])]
     log.debug("$ %s", " ".join(command))
     # Without this, buildx exports every inner layer as an image of its own, compressed by gzip.

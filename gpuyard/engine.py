@@ -130,6 +130,8 @@ def status() -> dict[str, Any]:
 
 
 def _launch() -> None:
+    # Of an engine that was killed: its number may be another process's by now, and dockerd would refuse.
+    PID.unlink(missing_ok=True)
     with LOG.open("w") as output:
         daemon = subprocess.Popen(
             ["dockerd", "--pidfile", str(PID)],

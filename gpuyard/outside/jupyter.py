@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 import websocket
 
+from gpuyard.outside.local import HTTP
 from gpuyard.outside.world import Outside, World
 from verify.model import Claims, Evaluate, Facts, Level, Owner, Status, Verdict
 
@@ -36,8 +39,8 @@ def _authorization(world: World) -> dict[str, str]:
 def probe_closed(world: World) -> Facts:
     """Status codes without a token and with a wrong one."""
     wrong = {"Authorization": "token wrong"}
-    codes = {path: requests.get(_url(world, path), timeout=SECONDS).status_code for path in CLOSED}
-    codes["a wrong token"] = requests.get(_url(world, CLOSED[0]), headers=wrong, timeout=SECONDS).status_code
+    codes = {path: HTTP.get(_url(world, path), timeout=SECONDS).status_code for path in CLOSED}
+    codes["a wrong token"] = HTTP.get(_url(world, CLOSED[0]), headers=wrong, timeout=SECONDS).status_code
     return {"codes": codes}
 
 
@@ -52,7 +55,7 @@ def evaluate_closed(facts: Facts, _claims: Claims) -> Verdict:
 
 def probe_token(world: World) -> Facts:
     """The status code with the token."""
-    answer = requests.get(_url(world, "/api/status"), headers=_authorization(world), timeout=SECONDS)
+    answer = HTTP.get(_url(world, "/api/status"), headers=_authorization(world), timeout=SECONDS)
     return {"code": answer.status_code}
 
 
@@ -67,13 +70,13 @@ def evaluate_token(facts: Facts, _claims: Claims) -> Verdict:
 def kernel(world: World) -> Iterator[str]:
     """The id of a kernel that is shut down at the end."""
     headers = _authorization(world)
-    answer = requests.post(_url(world, "/api/kernels"), headers=headers, json={}, timeout=SECONDS)
+    answer = HTTP.post(_url(world, "/api/kernels"), headers=headers, json={}, timeout=SECONDS)
     answer.raise_for_status()
     name = str(answer.json()["id"])
     try:
         yield name
     finally:
-        requests.delete(_url(world, f"/api/kernels/{name}"), headers=headers, timeout=SECONDS)
+        HTTP.delete(_url(world, f"/api/kernels/{name}"), headers=headers, timeout=SECONDS)
 
 
 def probe_kernel(world: World) -> Facts:
@@ -82,7 +85,11 @@ def probe_kernel(world: World) -> Facts:
     with kernel(world) as name:
         address = _url(world, f"/api/kernels/{name}/channels").replace("http", "ws", 1)
         header = [f"{key}: {value}" for key, value in _authorization(world).items()]
-        with contextlib.closing(websocket.create_connection(address, timeout=KERNEL_SECONDS, header=header)) as line:
+        # A socket of our own, because the library would take the environment's proxy for this machine too.
+        where = urlsplit(address)
+        plain = socket.create_connection((str(where.hostname), where.port or 80), KERNEL_SECONDS)
+        opened = websocket.create_connection(address, timeout=KERNEL_SECONDS, header=header, socket=plain)
+        with contextlib.closing(opened) as line:
             printed, error = execute(line, CODE)
     seconds = round(time.monotonic() - started, 1)
     return {"printed": printed.split(), "error": error, "python": world.python, "seconds": seconds}

@@ -24,6 +24,7 @@ from gpuyard.containers import Session, address, execute, log_tail, session
 from gpuyard.errors import UserError
 from gpuyard.flags import Gpus, Port, Start
 from gpuyard.outside import jupyter, ssh, suite
+from gpuyard.outside.local import HTTP
 from gpuyard.outside.merge import merge
 from gpuyard.outside.suite import Choice
 from gpuyard.outside.wait import until
@@ -136,7 +137,7 @@ def jupyter_answers(container: Container) -> bool:
     """Whether anything speaks HTTP on Jupyter's port."""
     where = address(container, jupyter.PORT)
     try:
-        return bool(where and requests.get(f"http://{where[0]}:{where[1]}/api", timeout=2).ok)
+        return bool(where and HTTP.get(f"http://{where[0]}:{where[1]}/api", timeout=2).ok)
     except requests.RequestException:
         return False
 

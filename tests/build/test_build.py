@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,20 @@ def test_the_first_certificate_variable_that_is_a_file_wins(tmp_path: Path) -> N
     bundle = tmp_path / "ca.pem"
     bundle.touch()
     assert index.ca_bundle({"SSL_CERT_FILE": "/nowhere", "PIP_CERT": str(bundle)}) == bundle
+
+
+@pytest.mark.image
+def test_a_build_that_fails_leaves_the_tag_as_it_was(image: str, table: Catalogue) -> None:
+    """No half-made image under a real tag: the last layer breaks, and the tag still names the old image."""
+    wanted = build.product(table, None)
+    before = build.describe(wanted, 0).digest
+    file = paths.BUILD / f"{wanted.line}-{wanted.image}" / "docker-bake.json"
+    shutil.rmtree(file.parent / "claims")
+    (file.parent / "claims").mkdir()
+    (file.parent / "entrypoints" / "verify").unlink()
+    (file.parent / "entrypoints").rename(file.parent / "elsewhere")
+    (file.parent / "entrypoints").mkdir()
+    with pytest.raises(UserError, match="the build failed"):
+        build.bake_image(file, wanted.image)
+    assert build.describe(wanted, 0).digest == before
+    assert image == wanted.tag

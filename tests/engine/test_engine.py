@@ -81,3 +81,25 @@ def test_a_running_engine_is_used_as_it_is(docker_client: docker.DockerClient) -
     before = docker_client.info()["ID"]
     engine.ensure()
     assert docker_client.info()["ID"] == before
+
+
+@pytest.mark.full
+def test_an_older_debian_gets_the_engine_and_nothing_else_of_the_newer(tmp_path: Path) -> None:
+    """In a Debian 12 of its own: the newer release gives the engine's packages; libc stays."""
+    root = tmp_path / "bookworm"
+    made = ["mmdebstrap", "--variant=minbase", "--mode=root", "--include=ca-certificates", "bookworm", str(root)]
+    subprocess.run(made, check=True, capture_output=True)
+    (root / "scripts").mkdir()
+    for name in ("install-engine.sh", "daemon.json"):
+        (root / "scripts" / name).write_text((paths.DOCKER / name).read_text())
+    (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
+    (root / "usr/sbin/policy-rc.d").chmod(0o755)
+    (root / "etc/resolv.conf").write_text(Path("/etc/resolv.conf").read_text())
+    subprocess.run(["chroot", str(root), "bash", "/scripts/install-engine.sh"], check=True, capture_output=True)
+    query = ["chroot", str(root), "dpkg-query", "-W", "-f", "${Package} ${Version}\n"]
+    listed = subprocess.run(query, check=True, capture_output=True, text=True).stdout
+    newer = {line.split()[0] for line in listed.splitlines() if "deb13" in line}
+    packages = {line.split()[0] for line in listed.splitlines()}
+    assert {"docker.io", "docker-cli", "docker-buildx", "docker-compose"} <= packages
+    assert newer <= {"docker.io", "docker-cli", "docker-buildx", "docker-compose", "containerd"}
+    assert (root / "etc/docker/daemon.json").exists()

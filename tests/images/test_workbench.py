@@ -13,6 +13,7 @@ import pytest
 import testinfra
 from docker.models.containers import Container
 
+from gpuyard import paths
 from gpuyard.catalogue import Catalogue
 from tests.containers import Run, Runner
 
@@ -159,3 +160,20 @@ def test_the_image_stays_within_its_budget(docker_client: docker.DockerClient, i
     if not any("io.containerd.snapshotter" in " ".join(pair) for pair in info["DriverStatus"]):
         pytest.skip("this engine's image store keeps no compressed content")
     assert docker_client.images.get(image).attrs["Size"] <= 4.0e9
+
+
+def test_a_wheel_with_another_hash_is_never_installed(run: Run, wheels: Path) -> None:
+    """The script that builds use refuses a wheel whose hash is not the lock's, and says so."""
+    (wheels / "lock.txt").write_text(f"harmless==1.0 --hash=sha256:{'0' * 64}\n")
+    (wheels / "uv.toml").write_text('no-index = true\nfind-links = ["/wheels"]\n')
+    mounts = {
+        str(wheels): {"bind": "/wheels", "mode": "ro"},
+        str(wheels / "uv.toml"): {"bind": "/run/secrets/uv", "mode": "ro"},
+        str(paths.DOCKER): {"bind": "/scripts", "mode": "ro"},
+    }
+    script = "/scripts/install-wheels.sh /wheels/lock.txt; echo $?; python -c 'import harmless'"
+    cache = {"/var/cache/uv": "uid=1000"}
+    ended = run("bash", "-c", script, volumes=mounts, tmpfs=cache)
+    assert ended.stdout != "0\n"
+    assert "Hash mismatch" in ended.stderr
+    assert "No module named 'harmless'" in ended.stderr

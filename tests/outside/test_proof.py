@@ -58,9 +58,17 @@ def prove(client: docker.DockerClient, product: Product, *only: str) -> dict[str
 
 
 def test_the_default_image_passes_from_outside_and_its_report_is_written(
-    image: str, tmp_path: Path, docker_client: docker.DockerClient, capsys: pytest.CaptureFixture[str]
+    image: str,
+    tmp_path: Path,
+    docker_client: docker.DockerClient,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """SSH, Jupyter, configuration, layers and one check inside: exit code 0, three files, the real digest."""
+    """SSH, Jupyter, configuration, layers and one check inside: exit code 0, three files, the real digest.
+
+    A proxy that the environment names is for other machines, never for these containers.
+    """
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     names = "content,config,start,ssh,jupyter,shm-size"
     with pytest.raises(SystemExit) as ended:
         main(["verify", "--gpus", "none", "--no-build", "--only", names, "--report-dir", str(tmp_path)])
