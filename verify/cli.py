@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from types import FrameType
 from typing import List, NoReturn, Optional, Sequence
 
-from verify import registry
+from verify import cases, registry
 from verify.claims import BadClaims, load_claims
 from verify.explain import explain, list_checks
 from verify.gpu_signs import count_gpus
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments[:1] == ["explain"]:
             return _explain(arguments[1:])
         options = parser().parse_args(arguments)
-        if options.list:
+        if options.list or options.cases:
             return _list(options)
         return _run(options, arguments)
     except (registry.UnknownName, UnknownProfile, UnwritableReport) as error:
@@ -78,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
     add("--require", metavar="IDS", action="append", help="these must pass as well, comma-separated")
     add("--level", choices=[level.value for level in Level], help="leave out what needs more than this")
     add("--list", action="store_true", help="print the checks and run nothing")
+    add("--cases", action="store_true", help="with --list: the known ways to break, and which check sees each")
     add("--json", metavar="PATH", help="write the report as JSON; - is stdout, with nothing else on it")
     add("--junit", metavar="PATH", help="write the report as JUnit XML")
     add("--html", metavar="PATH", help="write the report as one HTML page")
@@ -99,6 +100,9 @@ def _explain(arguments: Sequence[str]) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
+    if options.cases:
+        print(cases.table())
+        return PASSED
     plan = _plan(options, load_claims())
     print(list_checks(plan.checks, plan.required))
     return PASSED

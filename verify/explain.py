@@ -28,6 +28,7 @@ def explain(checks: List[Check], check_id: str) -> str:
     lines = [f"{check.id}: {check.title}", f"group {check.group}, level {check.level.value}", ""]
     lines += _part("What", _first(check.probe.__doc__))
     lines += _part("Why", why)
+    lines += _part("Cases", ", ".join(check.cases))
     lines += _part("Needs", ", ".join(all_needs(check)) or "nothing")
     lines += ["Remedies:", *(f"  - {remedy}" for remedy in remedies), "", f"Run it: verify --only {check.id}"]
     return "\n".join(lines)

@@ -60,6 +60,51 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
         "Two CUDA majors in one environment load each other's libraries.",
         ("uninstall the packages of the major torch was not built for", _FRESH),
     ),
+    "needed-libraries": (
+        "Packages built for another CUDA major import only when they are first used, and fail then.",
+        ("pip uninstall NAME (the finding names the file)", _FRESH),
+    ),
+    "cuda-copies": (
+        "With two copies of one CUDA library the first one loaded decides, and it changes with the import order.",
+        ("pip uninstall NAME (the finding names the owner)", _FRESH),
+    ),
+    "threads": (
+        "Docker before 20.10.10 answers EPERM to clone3: 'can't start new thread'.",
+        ("upgrade the host's Docker", "docker run --security-opt seccomp=unconfined ..."),
+    ),
+    "nvcc": (
+        "nvidia-smi, nvcc and torch each have a CUDA version; only a build needs nvcc to be torch's.",
+        ("install the toolkit that the finding names", "export TORCH_CUDA_ARCH_LIST=..."),
+    ),
+    "decoys": (
+        "A toolkit's folder in LD_LIBRARY_PATH puts its cuDNN or libstdc++ before torch's.",
+        ("unset LD_LIBRARY_PATH LD_PRELOAD",),
+    ),
+    "loaded-libraries": (
+        "What counts is what was mapped, not what is installed.",
+        ("unset LD_LIBRARY_PATH LD_PRELOAD", _LOCKED),
+    ),
+    "hostname": (
+        "Ranks tell each other their hostname's address; the loopback leads nowhere, and torch only warns.",
+        ("docker run --hostname NAME --network NET ...", "take the name out of the line 127.0.0.1 in /etc/hosts"),
+    ),
+    "interface": (
+        "A wrong NCCL_SOCKET_IFNAME ends in 'Unable to find address', '^docker0' alone brings lo back.",
+        ("unset NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME",),
+    ),
+    "gloo-two-ranks": (
+        "Collectives fail by hanging: two ranks must meet, and every value must be right.",
+        ("verify --only network", "unset GLOO_SOCKET_IFNAME"),
+    ),
+    "torchrun-two-ranks": (
+        "torchrun brings its own rendezvous, which needs the loopback and a free port.",
+        ("verify --only network", "unset MASTER_ADDR MASTER_PORT"),
+    ),
+    "ddp-gradients": ("DDP that does not average trains every rank alone, without an error.", (_LOCKED,)),
+    "nccl-all-gpus": (
+        "Between GPUs NCCL hangs where ACS or an IOMMU breaks direct access; the check tries without it.",
+        ("NCCL_P2P_DISABLE=1 to confirm; ACS off in the BIOS", _SHM, "--cap-add SYS_NICE"),
+    ),
     "resources": (
         "A limit lower than the machine explains slow loading and processes killed without a message.",
         ("docker run --memory 8g --cpus 4 ...", "export OMP_NUM_THREADS=<number of CPUs granted>"),

@@ -84,7 +84,8 @@ class Check:
     """One link of the chain: data, a probe that does I/O, and an evaluation that is pure.
 
     ``needs`` names the checks that must not have failed for this one to mean anything;
-    when one of them failed, this one is skipped as blocked by it.
+    when one of them failed, this one is skipped as blocked by it. ``cases`` are the ids of the
+    known ways to break that it sees (``verify --list --cases``).
     """
 
     id: str
@@ -96,6 +97,7 @@ class Check:
     needs: Tuple[str, ...] = ()
     isolation: Isolation = Isolation.NONE
     timeout: float = 20.0
+    cases: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

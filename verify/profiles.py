@@ -8,7 +8,7 @@ from typing import FrozenSet, Iterable, List, Optional, Set, Tuple
 from verify.model import Check, Claims, Level
 from verify.registry import at_most, names, resolve, unknown_text, with_needs
 
-ADVISORY_GROUPS = frozenset({"shm", "limits", "environment"})
+ADVISORY_GROUPS = frozenset({"shm", "limits", "environment", "network"})
 """They depend on how somebody started the container, not on the image: red in the table, but the
 default profile does not require them, so that a plain ``docker run IMAGE verify`` judges the image."""
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import Dict, Iterable, List, Set
 
+from verify.cases import cases_of
 from verify.checks import (
     compute,
     container,
     devices,
+    distributed,
     driver,
     gpu,
     image,
     limits,
+    loaded,
+    native,
+    network,
     packages,
+    process,
     shm,
     torch_libs,
     train,
@@ -24,19 +31,26 @@ TORCH_IMPORT = "torch-import"
 TORCH_CUDA = "torch-cuda"
 ON_GPU = (Level.GPU, Level.MULTI_GPU)
 
-CHECKS: List[Check] = [
+_CHAIN: List[Check] = [
     *image.CHECKS,
     *packages.CHECKS,
+    *native.CHECKS,
     *container.CHECKS,
     *shm.CHECKS,
     *limits.CHECKS,
+    *process.CHECKS,
+    loaded.CHECKS[0],
+    *network.CHECKS,
     *torch_libs.CHECKS,
+    loaded.CHECKS[1],
     *devices.CHECKS,
     *driver.CHECKS,
     *gpu.CHECKS,
     *compute.CHECKS,
+    *distributed.CHECKS,
     *train.CHECKS,
 ]
+CHECKS: List[Check] = [replace(check, cases=cases_of(check.id)) for check in _CHAIN]
 
 
 class UnknownName(Exception):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, List
 
-from verify import arch, torchhost, versions
+from verify import arch, system, torchhost, versions
+from verify.checks import loaded
 from verify.checks.common import failed, inside, listed, passed, unknown
 from verify.checks.image import REBUILD
 from verify.claims import claimed_version
@@ -14,7 +16,7 @@ from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 def probe_import() -> Facts:
     """The host has imported torch already, or kept the reason why it could not."""
     if torchhost.import_error:
-        return {"error": torchhost.import_error}
+        return {"error": torchhost.import_error, **loaded.mapped(system.read(Path("/proc/self/maps")))}
     import torch
 
     return {"version": torch.__version__, "cuda": torch.version.cuda or "", "file": torch.__file__}
@@ -29,6 +31,8 @@ def evaluate_import(facts: Facts, claims: Claims) -> Verdict:
         return failed(text, expected, remedy, Owner.IMAGE)
     if "error" in facts:
         error = str(facts["error"])
+        if facts.get("stdcxx") and "GLIBCXX" in error:
+            error += f" (mapped: {facts['stdcxx']}, up to {facts['glibcxx']})"
         owner = Owner.START if "LD_" in error or "undefined symbol" in error else Owner.IMAGE
         remedy = "unset LD_LIBRARY_PATH and LD_PRELOAD, then put the locked packages back (verify --only lock)"
         return failed(error, expected, remedy, owner)

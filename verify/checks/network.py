@@ -1,0 +1,75 @@
+"""The names and interfaces that ranks of several containers find each other by."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from typing import Any, List, Sequence
+
+from verify.checks.common import failed, listed, passed
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+
+VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
+NEVER = ("lo", "docker")
+"""What NCCL leaves out as long as anything else is there."""
+
+
+def probe_hostname() -> Facts:
+    """Resolve this container's own name."""
+    name = socket.gethostname()
+    try:
+        found = sorted({str(entry[4][0]) for entry in socket.getaddrinfo(name, None)})
+    except OSError as error:
+        return {"name": name, "addresses": [], "error": str(error)}
+    return {"name": name, "addresses": found, "error": ""}
+
+
+def evaluate_hostname(facts: Facts, _claims: Claims) -> Verdict:
+    """Other nodes are told this address; torch falls back to the loopback with a warning only."""
+    name, found = facts["name"], facts["addresses"]
+    expected = "the own name has an address that other containers reach"
+    remedy = "docker run --hostname NAME --network NET ..., and no line '127.0.0.1 NAME' in /etc/hosts"
+    if facts["error"]:
+        return failed(f"{name} cannot be resolved: {facts['error']}", expected, remedy, Owner.START)
+    if all(ipaddress.ip_address(address.split("%")[0]).is_loopback for address in found):
+        return failed(f"{name} is {listed(found)}, the loopback: no other node", expected, remedy, Owner.START)
+    return passed(f"{name} is {listed(found)}", expected)
+
+
+def probe_interface() -> Facts:
+    """List the interfaces and the variables that choose among them."""
+    names = [name for _, name in socket.if_nameindex()]
+    return {"interfaces": names, "variables": {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}}
+
+
+def evaluate_interface(facts: Facts, _claims: Claims) -> Verdict:
+    """A variable that names no interface ends in 'Unable to find address'; without one the choice is named."""
+    interfaces: Sequence[str] = facts["interfaces"]
+    expected = "an interface for collectives; better no variable at all"
+    for name, value in facts["variables"].items():
+        if not chosen(interfaces, value):
+            text = f"{name}={value} matches none of {listed(interfaces)}"
+            return failed(text, expected, f"unset {name}, or name one of them", Owner.START)
+    value = next(iter(facts["variables"].values()), "")
+    return passed(f"NCCL would take {listed(chosen(interfaces, value)) or 'none'} of {listed(interfaces)}", expected)
+
+
+def chosen(interfaces: Sequence[str], value: str = "") -> List[str]:
+    """NCCL's rule: prefixes to take, ^ before prefixes to leave, = for whole names; lo and docker come last."""
+    if not value:
+        return [name for name in interfaces if not name.startswith(NEVER)] or list(interfaces)[:1]
+    exclude, exact = value.startswith("^"), value.lstrip("^").startswith("=")
+    parts = value.lstrip("^").lstrip("=").split(",")
+    matches = [n for n in interfaces if any(n == p if exact else n.startswith(p) for p in parts)]
+    return [name for name in interfaces if name not in matches] if exclude else matches
+
+
+def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
+    return Check(check_id, "network", Level.CONTAINER, title, probe, evaluate, isolation=Isolation.CHILD, timeout=30.0)
+
+
+CHECKS: List[Check] = [
+    _check("hostname", "The own hostname is no loopback", probe_hostname, evaluate_hostname),
+    _check("interface", "There is an interface for collectives", probe_interface, evaluate_interface),
+]
