@@ -13,7 +13,7 @@ from typing import Literal
 from docker.errors import ImageNotFound
 
 from gpuyard import bake, base, engine, index, paths, tools
-from gpuyard.assemble import load
+from gpuyard.assemble import load, sizes
 from gpuyard.assemble.builder import Options, assemble
 from gpuyard.assemble.oci import Image
 from gpuyard.catalogue import Catalogue
@@ -101,6 +101,7 @@ def from_layers(wanted: Product, options: Options, store: Store | None = None) -
 def _assembled(wanted: Product, options: Options, store: Store) -> Image:
     image = assemble(wanted, revision(), store, options)
     load.load(image, [wanted.tag, wanted.full_tag], store)
+    sizes.remember(store, wanted.tag, image)
     return image
 
 

@@ -12,12 +12,13 @@ import sys
 
 import typer
 
-from gpuyard.commands import build, clean, engine, fetch, list_, lock, report, run, verify
+from gpuyard.commands import build, clean, engine, fetch, list_, lock, report, reproduce, run, verify
 from gpuyard.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.command("build")(build.build)
 app.command("fetch")(fetch.fetch)
+app.command("reproduce")(reproduce.reproduce_)
 app.command("verify")(verify.verify)
 app.command("run")(run.run)
 app.command("list")(list_.list_)

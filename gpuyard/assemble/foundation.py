@@ -18,7 +18,7 @@ from gpuyard.catalogue import Origin
 from gpuyard.claims import Product
 from gpuyard.errors import UserError
 from gpuyard.process import log, run
-from gpuyard.store import CHUNK, Store
+from gpuyard.store import CHUNK, Store, copy_whole
 
 OPTIONS = ",rewrite-timestamp=true,compression=zstd,compression-level=3"
 """Times are clamped to the epoch; the layers of a registry's image stay as they are."""
@@ -89,9 +89,15 @@ def _key(product: Product, origin: str) -> str:
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
 
 
-def key_of(product: Product, found: Base) -> str:
-    """The name of that base's record."""
-    return _key(product, found.origin)
+def carry(product: Product, source: Store, target: Store) -> None:
+    """Copies the base of this operating system from store to store. Raises UserError if it isn't there, or damaged."""
+    found = _stored(product, source, "auto")
+    digests = [str(layer["digest"]) for layer in found.layers]
+    missing = [digest for digest in digests if not target.intact(target.blob(digest), digest)]
+    source.refuse_damaged(missing)
+    for digest in missing:
+        copy_whole(source.blob(digest), target.blob(digest))
+    target.write_record("bases", _key(product, found.origin), asdict(found))
 
 
 def _known(store: Store, key: str) -> Base | None:

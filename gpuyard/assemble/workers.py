@@ -12,11 +12,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def pool(workers: int | None = None) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes. What has not begun when it is left is dropped."""
+def pool(workers: int | None = None, fresh: bool = False) -> Iterator[ProcessPoolExecutor]:
+    """A pool of processes, with ``fresh`` a new one for each task. What has not begun at the end is dropped."""
     count = workers or os.cpu_count() or 1
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, spawn, initializer=_end_with, initargs=(os.getpid(),)) as executor:
+    tasks = 1 if fresh else None
+    with ProcessPoolExecutor(
+        count, spawn, initializer=_end_with, initargs=(os.getpid(),), max_tasks_per_child=tasks
+    ) as executor:
         try:
             yield executor
         finally:

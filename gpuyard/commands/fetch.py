@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from gpuyard import build as building
-from gpuyard import catalogue
+from gpuyard import catalogue, engine
+from gpuyard.assemble import foundation
 from gpuyard.claims import Product
 from gpuyard.errors import UsageError, UserError
 from gpuyard.progress import meter
@@ -22,7 +23,9 @@ def fetch(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
     image: Annotated[str, typer.Option("--image", help="workbench or runtime.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
-    export: Annotated[Path | None, typer.Option("--export", help="Then copy them to this folder.")] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Then copy them, and the base image, to this folder.")
+    ] = None,
     import_: Annotated[Path | None, typer.Option("--import", help="Take them from such a folder.")] = None,
 ) -> None:
     """Bring every wheel of a lock into the store, verified, so that a build needs no network."""
@@ -37,13 +40,17 @@ def fetch(
                 f"{import_} holds no exported wheels; make it with: gpuyard fetch {product.line} --export DIR"
             )
         count = carry(wanted, product.python, Store(import_), store)
-        print(f"{count} wheels imported, {len(wanted) - count} were there: {store.folder}")
+        foundation.carry(product, Store(import_), store)
+        print(f"{count} wheels imported, {len(wanted) - count} were there, and the base image: {store.folder}")
         return
     wheels = fetch_all(Fetcher(store, product.python), wanted)
     print(f"{len(wheels)} wheels, {sum(wheel.size for wheel in wheels) / 1e9:.2f} GB, verified: {store.folder}")
     if export:
+        engine.ensure()
+        foundation.ensure(product, store, "auto", offline=False)
         count = carry(wanted, product.python, store, Store(export))
-        print(f"{count} wheels copied to {export}")
+        foundation.carry(product, store, Store(export))
+        print(f"{count} wheels and the base image copied to {export}")
 
 
 def requirements(product: Product) -> list[Locked]:

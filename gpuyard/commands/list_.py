@@ -12,17 +12,24 @@ from rich.table import Table
 
 from gpuyard import catalogue as table
 from gpuyard import claims
+from gpuyard.assemble import sizes
 from gpuyard.catalogue import Catalogue
+from gpuyard.errors import UserError
+from gpuyard.store import Store
 
 
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    by_size: Annotated[bool, typer.Option("--sizes", help="What images built from layers weigh and share.")] = False,
     write_tables: Annotated[bool, typer.Option("--write-tables", help="Write verify/tables.json anew.")] = False,
 ) -> None:
     """Show the lines: tags, CUDA, cuDNN, NCCL, the oldest driver, and the GPU generations."""
     catalogue = table.load()
     if write_tables:
         claims.write_tables(catalogue)
+    if by_size:
+        show_sizes(sizes.known(Store()))
+        return
     rows = [describe(catalogue, name) for name in catalogue.line]
     if as_json:
         print(json.dumps(rows, indent=1))
@@ -47,6 +54,18 @@ def describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
         "gpus": catalogue.generations(line),
         "arch_list": list(line.arch_list),
     }
+
+
+def show_sizes(images: dict[str, sizes.Blobs]) -> None:
+    """For each image: compressed, shared with others, only its own, and the download for whoever has another."""
+    if not images:
+        raise UserError("no image was built from layers here yet; run: gpuyard build --builder layers")
+    shown = Table("image", "compressed", "shared", "unique", *(f"has {name}" for name in images), box=box.SIMPLE_HEAD)
+    for name, found in sizes.sizes(images).items():
+        downloads = (sizes.download(blobs, images[name]) for blobs in images.values())
+        figures = (found.total, found.shared, found.unique, *downloads)
+        shown.add_row(name, *(f"{figure / 1e9:.2f} GB" for figure in figures))
+    Console(soft_wrap=True).print(shown)
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

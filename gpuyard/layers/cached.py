@@ -11,20 +11,20 @@ from typing import Any
 
 import zstandard
 
-from gpuyard.layers import files, make
+from gpuyard.layers import container, files, make, model, tarball, wheel
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.plan import Group
 from gpuyard.store import Store
 
-CODE = Path(__file__).parent
+CODE = (container, make, model, tarball, wheel)
 
 
 @cache
 def code() -> str:
     """A checksum of everything that decides how a layer is written."""
     content = hashlib.sha256()
-    for file in [*sorted(CODE.glob("*.py")), make.COMPILE, files.SCRIPTS[0]]:
-        content.update(file.read_bytes())
+    for file in [*(str(module.__file__) for module in CODE), str(make.COMPILE)]:
+        content.update(Path(file).read_bytes())
     content.update(f"{zstandard.__version__} {zstandard.ZSTD_VERSION}".encode())
     return content.hexdigest()
 
@@ -43,7 +43,8 @@ def wheels_key(group: Group, target: Target, python: str | None) -> str:
 def files_key(stage: Path, target: Target, base: str) -> str:
     """The key of the layer of this project's own files."""
     content = [[path, hashlib.sha256(data).hexdigest(), executable] for path, data, executable in files.contents(stage)]
-    return key(content, target, base)
+    scripts = [Path(file).read_text() for file in (files.__file__, files.SCRIPTS[0])]
+    return key([content, scripts], target, base)
 
 
 def known(store: Store, key: str) -> Layer | None:

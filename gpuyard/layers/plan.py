@@ -20,10 +20,13 @@ class Group:
     """The wheels of one layer, sorted by name."""
 
     wheels: tuple[Wheel, ...]
+    number: int | None = None
+    """Its shelf, or None for a big wheel alone."""
 
     @property
-    def size(self) -> int:
-        return sum(wheel.size for wheel in self.wheels)
+    def name(self) -> str:
+        """The one big wheel, or nothing."""
+        return f"{self.wheels[0].name}=={self.wheels[0].version}" if self.number is None else ""
 
 
 def is_big(wheel: Wheel) -> bool:
@@ -40,7 +43,7 @@ def groups(wheels: Iterable[Wheel]) -> list[Group]:
             big.append(Group((wheel,)))
         else:
             shelves[shelf(wheel.name)].append(wheel)
-    return [*big, *(Group(tuple(shelves[number])) for number in sorted(shelves))]
+    return [*big, *(Group(tuple(shelves[number]), number) for number in sorted(shelves))]
 
 
 def shelf(name: str) -> int:
