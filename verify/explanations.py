@@ -203,6 +203,14 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
         "A kernel must run on every GPU and give the CPU's values, in each precision.",
         ("verify --only driver", "nvidia-smi on the host: look for Xid and ECC errors"),
     ),
+    "operators-cpu": ("Convolution, LSTM, attention and their gradients are compared with exact ones.", (_LOCKED,)),
+    "operators-gpu": (
+        "cuDNN's and attention's kernels must give the CPU's values, forwards and backwards, in each precision.",
+        ("nvidia-smi on the host: look for Xid and ECC errors", "verify --only cudnn"),
+    ),
+    "checkpoint-cpu": ("What was saved must come back bit for bit, and one seed must give one course.", (_LOCKED,)),
+    "checkpoint-gpu": ("The same from a GPU's memory.", ("dcgmi diag -r 3",)),
+    "cuda-errors": ("An error that is not raised lets a training go on with garbage.", ("update the host's driver",)),
     "shm-dataloader": ("The size alone proves little: two workers move large batches through /dev/shm.", (_SHM,)),
     "torch-compile": (
         "Inductor must find a compiler and give eager's values.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List
 
-from verify.checks import compute_compile, compute_gpu, compute_matmul, compute_shm
+from verify.checks import compute_compile, compute_gpu, compute_matmul, compute_ops, compute_shm
 from verify.checks.common import failed, passed
 from verify.checks.compute_common import attempt, unmeasured
 from verify.model import Check, Claims, Evaluate, Facts, Isolation, Level, Owner, Probe, Verdict
@@ -115,6 +115,7 @@ CHECKS: List[Check] = [
     _library("torchvision-nms", "torchvision works", probe_torchvision, evaluate_torchvision),
     _library("torchaudio-resample", "torchaudio works", probe_torchaudio, evaluate_torchaudio),
     *compute_matmul.CHECKS,
+    *compute_ops.CHECKS,
     *compute_shm.CHECKS,
     *compute_compile.CHECKS,
     *compute_gpu.CHECKS,
