@@ -15,7 +15,7 @@ from docker.errors import ImageNotFound
 from gpuyard import bake, base, engine, index, paths, tools
 from gpuyard.assemble import load, sizes
 from gpuyard.assemble.builder import Options, assemble
-from gpuyard.assemble.oci import Image
+from gpuyard.assemble.oci import Image, write_layout
 from gpuyard.catalogue import Catalogue
 from gpuyard.claims import Product
 from gpuyard.errors import UsageError, UserError
@@ -71,14 +71,14 @@ def build(
     that fails leaves the tags as they were. Raises UserError.
     """
     started = time.monotonic()
+    if offline and builder != "layers":
+        raise UsageError("--offline needs --builder layers: BuildKit asks the package index")
     wanted.locks.refuse_stale()
     engine.ensure()
     refuse_platform(engine.client().info()["Architecture"])
     refuse_full_disk(wanted)
     if builder == "layers":
         from_layers(wanted, Options(choice, offline, no_cache))
-    elif offline:
-        raise UsageError("--offline needs --builder layers: BuildKit asks the package index")
     else:
         from_dockerfiles(wanted, choice, no_cache)
     return describe(wanted, time.monotonic() - started)
@@ -96,6 +96,17 @@ def from_layers(wanted: Product, options: Options, store: Store | None = None) -
     except Damaged as error:
         log.warning("%s", error)
         return _assembled(wanted, options, store)
+
+
+def to_layout(wanted: Product, options: Options, folder: Path, store: Store | None = None) -> Image:
+    """Writes the image as an OCI layout, from which it can be pushed; the engine gets the base only."""
+    store = store or Store()
+    wanted.locks.refuse_stale()
+    engine.ensure()
+    image = assemble(wanted, revision(), store, options)
+    write_layout(folder, image, wanted.tag, store)
+    sizes.remember(store, wanted.tag, image)
+    return image
 
 
 def _assembled(wanted: Product, options: Options, store: Store) -> Image:

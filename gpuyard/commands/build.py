@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,9 @@ from rich.table import Table
 from gpuyard import bake as baking
 from gpuyard import build as building
 from gpuyard import catalogue
+from gpuyard.assemble.builder import Options
 from gpuyard.base import Choice
+from gpuyard.errors import UsageError
 
 
 def build(
@@ -23,6 +26,7 @@ def build(
         building.Builder, typer.Option(help="BuildKit on the Dockerfiles, or our layers.")
     ] = "dockerfile",
     offline: Annotated[bool, typer.Option("--offline", help="Use what gpuyard fetch brought, no network.")] = False,
+    layout: Annotated[Path | None, typer.Option(help="Write an OCI layout to this folder; load nothing.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Build every layer anew.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be built, and build nothing.")] = False,
 ) -> None:
@@ -32,6 +36,12 @@ def build(
     if dry_run:
         chain = " -> ".join(wanted.catalogue.chain(wanted.image))
         print(f"{wanted.tag}, {wanted.full_tag}: {chain} on {wanted.os}, {baking.COMPRESSION}")
+        return
+    if layout:
+        if builder != "layers":
+            raise UsageError("--layout needs --builder layers; docker save writes what BuildKit built")
+        made = building.to_layout(wanted, Options(base, offline, no_cache), layout)
+        print(f"{layout}: {made.digest}, {made.size / 1e9:.2f} GB compressed, {len(made.layers)} layers")
         return
     show(building.build(wanted, base, no_cache, builder, offline))
 
