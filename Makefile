@@ -8,7 +8,7 @@ GPUYARD := .venv/bin/python -m gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify) images/base/profile
 
-.PHONY: help build verify test test-all test-faults lint run clean lock lock-host bench-build
+.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -39,6 +39,12 @@ lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose
 	.venv/bin/hadolint images/*/Dockerfile
 	$(GPUYARD) engine start >/dev/null
 	docker compose --profile gpu --profile cpu config --quiet
+
+fetch: .venv/.host ## Bring every wheel of a line into the store, so that a build needs no network
+	$(GPUYARD) fetch $(LINE)
+
+reproduce: .venv/.host ## Make every layer of a line twice and compare with images/digests.toml
+	$(GPUYARD) reproduce $(LINE)
 
 lock: .venv/.host ## Resolve the locks of a line anew (all lines without LINE)
 	$(GPUYARD) lock $(LINE)

@@ -1,8 +1,9 @@
 """`make bench-build`: how long builds take here, against the plain way, in one run.
 
-Measures the default line's workbench: cold (no layer cache, no wheel cache), warm with nothing
-changed, after an edit in entrypoints/, and a plain Dockerfile that does what people do today: the
-same base, the same locked packages by pip, BuildKit's default exporter. Ratios are of one run.
+Measures the default line's workbench three ways, each image removed before the next: a plain
+Dockerfile that does what people do today (the same base, the same locked packages by pip,
+BuildKit's default exporter), our Dockerfiles by BuildKit, and our layers straight from wheels.
+Writes docs/bench-build.md. Ratios are of one run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from rich import box
@@ -21,6 +21,8 @@ from rich.table import Table
 
 from gpuyard import bake, base, build, catalogue, engine, paths, tools
 from gpuyard.claims import Product
+from tests import bench_layers
+from tests.bench_layers import Step, timed
 
 PLAIN = """\
 FROM base
@@ -33,21 +35,50 @@ RUN --mount=type=bind,from=locks,target=/locks --mount=type=secret,id=ca,target=
 """
 
 
+DOCS = paths.ROOT / "docs" / "bench-build.md"
+WAYS = {"plain": "gpuyard-bench:plain", "dockerfile": "gpuyard-bench:ours", "layers": "gpuyard-bench:layers"}
+
+
+class Benched(Product):
+    """The product under a tag of the benchmark's own."""
+
+    @property
+    def tag(self) -> str:
+        return WAYS["layers"]
+
+    @property
+    def full_tag(self) -> str:
+        return WAYS["layers"] + "-full"
+
+
 def main() -> None:
-    """Runs every measurement and prints the table, with ratios to the plain way."""
+    """Runs every measurement, prints the table, and writes it with its plot."""
     engine.ensure()
     product = build.product(catalogue.load(), None)
     file = bake.write(product, inputs(product))
-    timed: dict[str, tuple[float, int]] = {}
-    timed["plain Dockerfile: pip, default exporter (gzip)"] = measure(lambda: plain(file), "gpuyard-bench:plain")
-    timed["cold: nothing cached"] = measure(lambda: ours(file, cold=True), "gpuyard-bench:ours")
-    timed["warm: nothing changed"] = measure(lambda: ours(file), "gpuyard-bench:ours")
+    steps: list[Step] = []
+    notes: list[str] = []
+    steps.append(timed("plain: pip in a Dockerfile, default exporter (gzip)", lambda: plain(file)))
+    notes.append(facts("plain"))
+    steps.append(timed("dockerfile: cold, nothing cached", lambda: ours(file, cold=True)))
+    steps.append(timed("dockerfile: warm, nothing changed", lambda: ours(file)))
     (file.parent / "entrypoints" / "edited").write_text(str(time.time()))
-    timed["after an edit in entrypoints/"] = measure(lambda: ours(file), "gpuyard-bench:ours")
-    for tag in ("plain", "ours"):
-        subprocess.run(["docker", "rmi", "-f", f"gpuyard-bench:{tag}"], check=False, capture_output=True)
+    steps.append(timed("dockerfile: after an edit in entrypoints/", lambda: ours(file)))
+    notes.append(facts("dockerfile"))
+    measured = bench_layers.measure(Benched(product.catalogue, product.line, product.image, product.os))
+    notes.append(facts("layers"))
+    notes.append(f"peak memory of the layer builder, all its processes: at most {measured.memory / 1e6:.0f} MB")
     shutil.rmtree(file.parent)
-    show(timed)
+    show([*steps, *measured.steps], notes)
+
+
+def facts(way: str) -> str:
+    """Size and start of an image that was just built; then it is removed, so that the next has its place."""
+    tag = WAYS[way]
+    size = int(engine.client().images.get(tag).attrs["Size"])
+    compiled, plain = bench_layers.import_torch(tag)
+    subprocess.run(["docker", "rmi", "-f", tag], check=False, capture_output=True)
+    return f"{way}: {size / 1e9:.2f} GB in the engine; import torch {compiled:.1f} s, without byte code {plain:.1f} s"
 
 
 def inputs(product: Product) -> bake.Inputs:
@@ -64,7 +95,7 @@ def ours(file: Path, cold: bool = False) -> None:
     for name, target in definition["target"].items():
         if name != "rootfs":
             target["args"]["BUILDKIT_CACHE_MOUNT_NS"] = f"bench-{os.getpid()}"
-    definition["target"]["workbench"]["tags"] = ["gpuyard-bench:ours"]
+    definition["target"]["workbench"]["tags"] = [WAYS["dockerfile"]]
     run_bake(definition, "workbench", cold)
 
 
@@ -79,7 +110,7 @@ def plain(file: Path) -> None:
         "dockerfile-inline": PLAIN,
         "contexts": {"base": "target:base", "locks": str(file.parent / "locks")},
         "secret": targets["base"]["secret"],
-        "tags": ["gpuyard-bench:plain"],
+        "tags": [WAYS["plain"]],
         "output": ["type=image"],
         "no-cache": True,
     }
@@ -95,20 +126,20 @@ def run_bake(definition: dict[str, object], target: str, cold: bool) -> None:
     subprocess.run(command, check=True, env=env, stdin=subprocess.DEVNULL)
 
 
-def measure(action: Callable[[], None], tag: str) -> tuple[float, int]:
-    """Seconds of the action, and the content size in bytes of the image it left."""
-    started = time.monotonic()
-    action()
-    return time.monotonic() - started, int(engine.client().images.get(tag).attrs["Size"])
-
-
-def show(timed: dict[str, tuple[float, int]]) -> None:
-    """The table: seconds, the ratio to the plain way, and compressed size."""
-    reference = next(iter(timed.values()))[0]
-    table = Table("build", "seconds", "of the plain way", "compressed", box=box.SIMPLE_HEAD)
-    for name, (seconds, size) in timed.items():
-        table.add_row(name, f"{seconds:.0f}", f"{seconds / reference:.2f}", f"{size / 1e9:.2f} GB")
-    Console(width=110).print(table)
+def show(steps: list[Step], notes: list[str]) -> None:
+    """The table: seconds, the ratio to the plain way, bytes written; on the terminal and in docs/."""
+    reference = steps[0].seconds
+    table = Table("build", "seconds", "of the plain way", "written", box=box.MARKDOWN)
+    for step in steps:
+        ratio = f"{step.seconds / reference:.2f}"
+        table.add_row(step.name, f"{step.seconds:.0f}", ratio, f"{step.written / 1e9:.1f} GB")
+    console = Console(width=110, record=True)
+    console.print(table, *notes, sep="\n")
+    head = "# Building, measured\n\nMade by `make bench-build`, in one run on "
+    bars = "\n".join(f"{'█' * round(40 * step.seconds / reference):40} {step.name}" for step in steps)
+    text = f"{head}{os.cpu_count()} processors.\n{console.export_text()}\n```text\n{bars}\n```\n"
+    DOCS.parent.mkdir(exist_ok=True)
+    DOCS.write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,167 @@
+"""The layer builder's share of `make bench-build`: seconds of every step, compressed size, memory, bytes written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuyard import build, engine, paths
+from gpuyard.assemble import builder, foundation
+from gpuyard.assemble.builder import Options
+from gpuyard.claims import Product
+from gpuyard.commands.fetch import fetch_all, requirements
+from gpuyard.layers import cached
+from gpuyard.layers.plan import groups
+from gpuyard.store import Store
+from gpuyard.wheels.fetcher import Fetcher
+from gpuyard.wheels.locked import read
+
+PLAIN = Options()
+SMALL = "six"
+"""The package whose change is simulated: its layer is made anew."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step took: seconds, and bytes written to the disks of this machine meanwhile."""
+
+    name: str
+    seconds: float
+    written: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All steps, the compressed size, and the largest sum of the builder's own processes."""
+
+    steps: list[Step]
+    compressed: int
+    memory: int
+
+
+def measure(product: Product) -> Measured:
+    """Runs every step on a store of its own, which is gone afterwards."""
+    with scratch() as folder:
+        store, steps = Store(folder / "store"), []
+
+        def step(name: str, action: Callable[[], object]) -> None:
+            steps.append(timed(f"layers: {name}", action))
+
+        fetcher = Fetcher(Store(folder / "download"), product.python)
+        step("download alone", lambda: fetch_all(fetcher, requirements(product)))
+        shutil.rmtree(folder / "download")
+        step("cold to pushable layout", lambda: layout(product, store, folder, Options(no_cache=True)))
+        step("then into the engine", lambda: build.from_layers(product, Options(), store))
+        forget_layers(store)
+        step("filled wheel store to pushable layout", lambda: layout(product, store, folder))
+        forget_layers(store)
+        step("the same with one process", lambda: layout(product, store, folder, Options(workers=1)))
+        step("warm: nothing changed", lambda: build.from_layers(product, Options(), store))
+        with edited():
+            step("after an edit in entrypoints/", lambda: build.from_layers(product, Options(), store))
+        change_one(product, store)
+        step("after a change of one small wheel", lambda: build.from_layers(product, Options(), store))
+        size = builder.assemble(product, build.revision(), store, Options()).size
+    return Measured(steps, size, memory())
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder on the disk of the checkout."""
+    paths.BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=paths.BUILD) as folder:
+        yield Path(folder)
+
+
+def timed(name: str, action: Callable[[], object]) -> Step:
+    """Runs it."""
+    print(f"== {name}", flush=True)
+    written, started = sectors(), time.monotonic()
+    action()
+    subprocess.run(["sync"], check=True)
+    return Step(name, time.monotonic() - started, (sectors() - written) * 512)
+
+
+def layout(product: Product, store: Store, folder: Path, options: Options = PLAIN) -> None:
+    """To a layout that tools push from, into a new folder."""
+    shutil.rmtree(folder / "layout", ignore_errors=True)
+    build.to_layout(product, options, folder / "layout", store)
+
+
+def forget_layers(store: Store) -> None:
+    """Only wheels and the base are left in the store."""
+    kept = {layer["digest"] for path in (store.folder / "bases").iterdir() for layer in base_layers(store, path)}
+    shutil.rmtree(store.folder / "layers")
+    for blob in (store.folder / "blobs").iterdir():
+        if f"sha256:{blob.name}" not in kept:
+            blob.unlink()
+
+
+def base_layers(store: Store, path: Path) -> list[dict[str, str]]:
+    """The layers of a base's record."""
+    record = store.record("bases", path.stem)
+    return list(record["layers"]) if record else []
+
+
+def change_one(product: Product, store: Store) -> None:
+    """Forgets the layer that holds the small wheel, as a change of it would."""
+    below = foundation.ensure(product, store, "auto", offline=True)
+    fetcher = Fetcher(store, product.python, offline=True)
+    wheels = [fetcher.sure(locked) for locked in read(product.locks.path("workbench"))]
+    group = next(group for group in groups(wheels) if any(wheel.name == SMALL for wheel in group.wheels))
+    cached.forget(store, cached.wheels_key(group, builder.target(product), below.python))
+
+
+@contextmanager
+def edited() -> Iterator[None]:
+    """A file more in entrypoints/ of this checkout, for a while."""
+    file = paths.ROOT / "entrypoints" / "bench-edit"
+    file.write_text(str(time.time()))
+    try:
+        yield
+    finally:
+        file.unlink()
+
+
+def sectors() -> int:
+    """Sectors written to all real disks since the machine started."""
+    rows = (line.split() for line in Path("/proc/diskstats").read_text().splitlines())
+    return sum(int(row[9]) for row in rows if (Path("/sys/block") / row[2] / "device").exists())
+
+
+def memory() -> int:
+    """An upper bound of the builder's memory: its own peak and the largest worker's for every processor."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (own + worker * (os.cpu_count() or 1)) * 1024
+
+
+def seconds_in(image: str, *command: str, **environment: str) -> float:
+    """How long a command takes in a new container, the container's start left out; the best of three."""
+    client, best = engine.client(), float("inf")
+    container = client.containers.run(image, ["sleep", "600"], detach=True, environment=environment, entrypoint="")
+    try:
+        for _ in range(3):
+            started = time.monotonic()
+            code, out = container.exec_run(list(command))
+            assert code == 0, out
+            best = min(best, time.monotonic() - started)
+    finally:
+        container.remove(force=True)
+    return best
+
+
+def import_torch(image: str) -> tuple[float, float]:
+    """Seconds of `import torch` with the image's byte code, and without any."""
+    program = ("python", "-c", "import torch")
+    return seconds_in(image, *program), seconds_in(
+        image, *program, PYTHONPYCACHEPREFIX="/tmp/none", PYTHONDONTWRITEBYTECODE="1"
+    )
