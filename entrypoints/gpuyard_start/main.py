@@ -9,7 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from . import config, gpu, hooks, keys, mounts, ports, privileges, runtime, services, sessions, ssh, tls, users
+from . import (
+    config,
+    gpu,
+    hooks,
+    keys,
+    limits,
+    mounts,
+    overlay,
+    ports,
+    privileges,
+    runtime,
+    services,
+    sessions,
+    ssh,
+    tls,
+    users,
+)
 from .errors import NOT_EXECUTABLE, NOT_FOUND, USAGE, Refusal
 from .log import Log, style
 from .setup import set_up_services
@@ -100,7 +116,7 @@ class Plan:
     image: dict[str, object]
     wanted: config.Config
     command: tuple[str, ...]
-    file: str
+    overlay: Path | None
     setup: tuple[Path, ...]
     start: tuple[Path, ...]
 
@@ -117,10 +133,13 @@ def plan(argv: tuple[str, ...], env: dict[str, str]) -> Plan:
     sessions.select(env)
     setup = hooks.find(hooks.SETUP)
     with privileges.acting_as(target):
-        file = resolve(command[0], env.get("PATH", os.defpath)) if command else services.SVSCAN
+        folder = overlay.wanted(env)
+        path = overlay.entered(env, folder)["PATH"] if folder else env.get("PATH", os.defpath)
+        if command:
+            resolve(command[0], path)
         check_services(wanted, user)
         start = hooks.find(hooks.START)
-    return Plan(target, user, image, wanted, command, file, setup, start)
+    return Plan(target, user, image, wanted, command, folder, setup, start)
 
 
 def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
@@ -135,9 +154,16 @@ def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
     env, notice = runtime.environment(env, made.user, dropped=made.target is not None)
     if notice:
         log.warning(notice)
+    if number := limits.processors():
+        env.setdefault("OMP_NUM_THREADS", str(number))
+        log.info(f"processor time is limited to that of {number}: OMP_NUM_THREADS is {env['OMP_NUM_THREADS']}")
     for fault in runtime.mount_faults(made.user, made.target is not None, bool(made.wanted.services)):
         log.warning(fault)
-    return env
+    if made.overlay is None:
+        return env
+    if overlay.make(made.overlay):
+        log.info(f"made {made.overlay}: pip installs into it from now on")
+    return overlay.entered(env, made.overlay)
 
 
 def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
@@ -145,11 +171,13 @@ def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
     made = plan(argv, env)
     wanted, command = made.wanted, made.command
     env = prepare(made, env, log)
+    # Once more: an environment that was just made comes first on PATH.
+    file = resolve(command[0], env.get("PATH", os.defpath)) if command else services.SVSCAN
     if not wanted.services:
         if wanted.offered and any(env.get(name) for name in (*keys.VARIABLES, "JUPYTER_TOKEN")):
             log.info("a command was given: the services stay off; GPUYARD_SERVICES=jupyter,ssh turns them on")
         hooks.run(made.start, env, log)
-        become(made.file, command, env)
+        become(file, command, env)
     variables, secrets = sessions.select(env)
     if secrets:
         log.info(
@@ -160,9 +188,9 @@ def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
     hooks.run(made.start, env, log)
     service_env = {name: env[name] for name in ("USER", "LOGNAME") if name in env} | variables
     if not command:
-        become(made.file, (made.file, str(scan)), service_env)
+        become(file, (file, str(scan)), service_env)
     supervise_beside(scan, service_env)
-    become(made.file, command, env)
+    become(file, command, env)
 
 
 def main(argv: tuple[str, ...], env: dict[str, str]) -> NoReturn:

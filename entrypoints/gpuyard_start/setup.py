@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import config, gpu, health, jupyter, nvml, ports, runtime, services, sessions, ssh
+from . import config, first, gpu, health, jupyter, nvml, ports, runtime, services, sessions, ssh
 from .folder import make_folder
 from .log import Log
 
@@ -46,6 +46,8 @@ def set_up_services(wanted: config.Config, user: runtime.User, variables: dict[s
     on: dict[str, health.Service] = {}
     if wanted.jupyter:
         services.add_jupyter(scan, jupyter.settings(wanted.jupyter, user.uid == 0, log.style))
+        if first.greet(config.WORKSPACE):
+            log.info(f"JupyterLab: {config.WORKSPACE} was empty: {first.NOTEBOOK.name} is there to begin with")
         log.info(jupyter.notice(wanted.jupyter), always=wanted.jupyter.token_is_random)
         encrypted = wanted.jupyter.certificate is not None
         on[config.JUPYTER] = health.Service(wanted.jupyter.port, wanted.jupyter.base_url, encrypted)

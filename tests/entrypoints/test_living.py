@@ -1,0 +1,243 @@
+"""Weeks in a container: hooks, installed packages, processors and memory that run short, no entry point."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.containers import Run
+
+from .conftest import KeyPair, log_of, wait_for
+from .test_one_environment import ask_jupyter
+
+pytestmark = pytest.mark.image
+HEALTH = "/opt/gpuyard/entrypoints/health"
+
+
+def write(path: Path, text: str, mode: int = 0o755) -> Path:
+    """A file, with the folders above it open to all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def hooks(folder: Path) -> dict[str, dict[str, str]]:
+    """Mounts a folder where hooks are looked for."""
+    folder.chmod(0o755)
+    return {str(folder): {"bind": "/etc/gpuyard/hooks", "mode": "ro"}}
+
+
+def test_hooks_run_before_the_command_and_leave_it_its_output(run: Run, tmp_path: Path) -> None:
+    """Those of setup.d as the user that the container was started as, those of start.d as who it becomes."""
+    write(tmp_path / "setup.d" / "10-who.sh", "#!/bin/sh\necho setup-$(id -u)\n")
+    write(tmp_path / "start.d" / "20-late.sh", "#!/bin/sh\necho late-$(id -u)\n")
+    write(tmp_path / "start.d" / "10-who.py", "#!/usr/bin/env python\nimport os; print('early', os.getuid())\n")
+    ended = run("echo", "done", user="root", environment={"GPUYARD_UID": "1005"}, volumes=hooks(tmp_path))
+    assert (ended.code, ended.stdout) == (0, "done\n")
+    places = [ended.stderr.index(said) for said in ("setup-0", "early 1005", "late-1005")]
+    assert places == sorted(places)
+    assert "hook /etc/gpuyard/hooks/start.d/20-late.sh ended well after 0." in ended.stderr
+
+
+def test_a_hook_that_fails_ends_the_container_with_its_code(run: Run, tmp_path: Path) -> None:
+    """Nothing is started."""
+    write(tmp_path / "start.d" / "10-fails.sh", "#!/bin/sh\nexit 7\n")
+    ended = run("echo", "never", volumes=hooks(tmp_path))
+    assert (ended.code, ended.stdout) == (7, "")
+    assert "ERROR start: hook /etc/gpuyard/hooks/start.d/10-fails.sh failed with exit code 7" in ended.stderr
+
+
+@pytest.mark.parametrize("stage", ["setup.d", "start.d"])
+def test_a_hook_that_is_not_executable_is_refused(run: Run, tmp_path: Path, stage: str) -> None:
+    """Before any other hook runs."""
+    write(tmp_path / "setup.d" / "00-first.sh", "#!/bin/sh\necho ran\n")
+    write(tmp_path / stage / "10-x.sh", "#!/bin/sh\n", 0o644)
+    ended = run("true", volumes=hooks(tmp_path))
+    assert ended.code == 2
+    assert f"hook /etc/gpuyard/hooks/{stage}/10-x.sh is not executable: chmod +x it" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_package_of_the_users_outlives_the_container(run: Run, tmp_path: Path) -> None:
+    """Installed by pip into a folder on a volume, under the image's constraints, found again by the next start."""
+    tmp_path.chmod(0o777)
+    package = tmp_path / "tinyextra"
+    write(package / "pyproject.toml", '[project]\nname = "tinyextra"\nversion = "1"\n[build-system]\nrequires = []\n')
+    write(tmp_path / "make.py", MAKE_WHEEL)
+    options = {
+        "environment": {"GPUYARD_VENV": "/workspace/.venv"},
+        "volumes": {str(tmp_path): {"bind": "/workspace", "mode": "rw"}},
+    }
+    script = "python make.py && pip install -q --no-index ./tinyextra-1-py3-none-any.whl && pip config list"
+    first = run("sh", "-c", script, **options)
+    assert first.code == 0, first.stderr
+    assert "constraints.txt" in first.stdout
+    look = "import sys, tinyextra, torch; print(sys.prefix, tinyextra.__file__, torch.__file__)"
+    assert run("python", "-c", look, **options).stdout.split() == [
+        "/workspace/.venv",
+        next(f"/workspace/.venv/lib/{p.name}/site-packages/tinyextra.py" for p in (tmp_path / ".venv/lib").iterdir()),
+        next(f"/opt/venv/lib/{p.name}/site-packages/torch/__init__.py" for p in (tmp_path / ".venv/lib").iterdir()),
+    ]
+
+
+MAKE_WHEEL = """
+import zipfile
+with zipfile.ZipFile("tinyextra-1-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("tinyextra.py", "")
+    info = "tinyextra-1.dist-info/"
+    wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: tinyextra\\nVersion: 1\\n")
+    wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr(info + "RECORD", "tinyextra.py,,\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("venv", "expected the full path of a folder"),
+        ("/workspace/../etc", "expected the full path of a folder"),
+        ("/opt/venv", "which is the image's own"),
+        ("/usr/venv", "/usr can't be written to by uid 1000"),
+        ("/etc/passwd", "/etc/passwd can't be written to by uid 1000"),
+        ("/home/trainer", "which holds something else"),
+    ],
+)
+def test_a_folder_that_can_hold_no_environment_is_refused(run: Run, value: str, said: str) -> None:
+    """In one line, with nothing made."""
+    ended = run("true", environment={"GPUYARD_VENV": value})
+    assert ended.code == 2
+    assert said in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_quota_of_processors_reaches_torch(run: Run) -> None:
+    """Without a word of it in the image; a number that the user gave stays."""
+    show = "import torch; print(torch.get_num_threads())"
+    assert run("python", "-c", show, nano_cpus=10**9).stdout == "1\n"
+    given = run("printenv", "OMP_NUM_THREADS", nano_cpus=10**9, environment={"OMP_NUM_THREADS": "3"})
+    assert given.stdout == "3\n"
+    assert run("printenv", "OMP_NUM_THREADS").code == 1
+
+
+def test_the_soft_limit_of_open_files_is_raised(run: Run) -> None:
+    """DataLoader workers need many."""
+    import docker
+
+    limit = docker.types.Ulimit(name="nofile", soft=128, hard=4096)
+    assert run("sh", "-c", "ulimit -Sn; ulimit -Hn", ulimits=[limit]).stdout == "4096\n4096\n"
+
+
+EAT = """
+blocks = []
+while True:
+    blocks.append(bytearray(b"x") * 20_000_000)
+"""
+
+
+def test_a_kernel_that_eats_all_memory_goes_alone_and_is_told(run_container: Any) -> None:
+    """Jupyter survives; the log says in words what happened and what helps."""
+    with run_container(None, environment={"JUPYTER_TOKEN": "t"}, mem_limit="700m", memswap_limit="700m") as container:
+        wait_for(lambda: container.exec_run(HEALTH).output == b"jupyter answer\n", 90)
+        server = container.exec_run("pgrep -f jupyter-lab").output
+        container.exec_run(["timeout", "40", "python", "-c", ASK_AND_LEAVE, EAT])
+        wait_for(lambda: "out of memory: the kernel ended 1 process in this container" in log_of(container), 60)
+        assert "the container's limit of 0.7 GiB was reached" in log_of(container)
+        assert container.exec_run("pgrep -f jupyter-lab").output == server
+        assert ask_jupyter(container, "", "print('alive')", token="t") == "alive\n"
+
+
+ASK_AND_LEAVE = (Path(__file__).with_name("ask_jupyter.py").read_text().split("if __name__")[0]) + (
+    'asyncio.run(main("http://127.0.0.1:8888/", "t", "", sys.argv[1]))\n'
+)
+
+
+@pytest.mark.parametrize("program", ["apt", "apt-get"])
+def test_apt_without_root_says_how_a_package_gets_in(run: Run, program: str) -> None:
+    """Everything that needs no root is Debian's own apt."""
+    ended = run(program, "-y", "install", "sl")
+    assert (ended.code, ended.stdout) == (100, "")
+    assert "docker exec -u 0 NAME" in ended.stderr
+    assert run(program, "--version").stdout.startswith("apt ")
+
+
+NVML = r"""
+#include <stdio.h>
+static int code(void) {
+  int found = 0;
+  FILE *file = fopen("/tmp/nvml", "r");
+  if (file) { fscanf(file, "%d", &found); fclose(file); }
+  return found;
+}
+int nvmlInit_v2(void) { return code() == 15 ? 0 : code(); }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
+  *handle = 0;
+  return index == 1 && code() == 15 ? 15 : 0;
+}
+"""
+
+
+@pytest.fixture
+def gpu(tmp_path: Path) -> dict[str, Any]:
+    """Options that give a container a device node and an NVML that says what /tmp/nvml tells it."""
+    source = write(tmp_path / "nvml.c", NVML, 0o644)
+    tmp_path.chmod(0o755)
+    library = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    place = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+    return {"volumes": {str(library): {"bind": place, "mode": "ro"}}, "devices": ["/dev/null:/dev/nvidia0:rwm"]}
+
+
+def test_health_asks_the_gpu_where_one_was_given(run_container: Any, key: KeyPair, gpu: dict[str, Any]) -> None:
+    """Lost from the bus, or access revoked: unhealthy, in words."""
+    environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
+    with run_container(None, environment=environment, **gpu) as container:
+        wait_for(lambda: container.exec_run(HEALTH).output == b"ssh, GPU answer\n")
+        for code, said in ((15, b"fallen off the bus"), (999, b"device access was revoked")):
+            container.exec_run(["sh", "-c", f"echo {code} > /tmp/nvml"])
+            found, output = container.exec_run(HEALTH)
+            assert found == 1
+            assert said in output
+        assert b"(code 999)" in output
+
+
+BARE: dict[str, Any] = {
+    "entrypoint": "",
+    "read_only": True,
+    "user": "12345:54321",
+    "tmpfs": {"/tmp": ""},
+    "cap_drop": ["ALL"],
+    "security_opt": ["no-new-privileges"],
+    "network_mode": "none",
+}
+
+
+def test_without_the_entry_point_all_is_there(run: Run, tmp_path: Path) -> None:
+    """As enroot and pyxis run images: read-only, any uid, a home of the host's that holds another torch."""
+    tmp_path.chmod(0o755)
+    shadow = tmp_path / ".local" / "lib" / "python3.13" / "site-packages" / "torch"
+    write(shadow / "__init__.py", "raise SystemExit('the home wins')\n", 0o644)
+    options = {**BARE, "volumes": {str(tmp_path): {"bind": "/h", "mode": "ro"}}, "environment": {"HOME": "/h"}}
+    look = "import torch; print(torch.ones(2).sum().item())"
+    assert run("python", "-c", look, **options).stdout == "2.0\n"
+    assert run("verify", "--only", "user-site,torch-versions", **options).code == 0
+    write(tmp_path / "job.py", "import os; print('rank', os.environ['RANK'])\n", 0o644)
+    ended = run("torchrun", "--standalone", "--nproc-per-node=1", "/h/job.py", **options)
+    assert ended.stdout == "rank 0\n", ended.stderr
+
+
+def test_all_but_jupyter_is_small_when_idle(run_container: Any, key: KeyPair) -> None:
+    """Supervisor, sshd and the watch over memory: under 40 MB together."""
+    with run_container(None, environment={"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}) as container:
+        wait_for(lambda: container.exec_run(HEALTH).output == b"ssh answer\n")
+        lines = container.exec_run("ps -eo rss=,comm=").output.decode().splitlines()
+        assert sum(int(line.split()[0]) for line in lines if not line.endswith(" ps")) < 40 * 1024
+
+
+def test_a_workspace_on_a_full_or_closed_disk_keeps_no_command_from_running(run: Run) -> None:
+    """A read-only workspace is told when services start; a command runs."""
+    assert run("echo", "ok", read_only=True, tmpfs={"/workspace": "ro", "/tmp": ""}).stdout == "ok\n"
