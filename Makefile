@@ -8,7 +8,7 @@ GPUYARD := .venv/bin/python -m gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify) images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build
+.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build bench-start
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -55,6 +55,9 @@ lock-host: .venv/.host ## Resolve gpuyard's own requirements anew
 
 bench-build: .venv/.tests ## Time builds: cold, warm, after an edit, and the plain Dockerfile way
 	.venv/bin/python -m tests.bench_build
+
+bench-start: .venv/.tests ## Time Jupyter and SSH to their first answer, against the bare programs
+	.venv/bin/python -m tests.bench_start
 
 clean: .venv/.host ## Show and remove what gpuyard made (CLEAN_ARGS=--dry-run)
 	$(GPUYARD) clean $(CLEAN_ARGS)

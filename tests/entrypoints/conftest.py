@@ -31,12 +31,16 @@ class KeyPair:
         return ["ssh", *options, "-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes", f"{user}@127.0.0.1", *arguments]
 
 
+def make_key(file: Path) -> KeyPair:
+    """A new key pair."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(file)], check=True)
+    return KeyPair(file, Path(f"{file}.pub").read_text().strip())
+
+
 @pytest.fixture(scope="session")
 def key(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
     """A fresh key pair."""
-    file = tmp_path_factory.mktemp("key") / "id"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(file)], check=True)
-    return KeyPair(file, Path(f"{file}.pub").read_text().strip())
+    return make_key(tmp_path_factory.mktemp("key") / "id")
 
 
 def wait_for(look: Callable[[], T], seconds: float = 30.0) -> T:
