@@ -29,14 +29,18 @@ class Meter:
         """So many bytes more."""
         with self._lock:
             self.bytes += count
-            if time.monotonic() - self._said > SECONDS:
-                self._said = time.monotonic()
-                self.say()
+            self._now_and_then()
 
     def finished(self) -> None:
         """One thing more is done."""
         with self._lock:
             self.done += 1
+            self._now_and_then()
+
+    def _now_and_then(self) -> None:
+        if time.monotonic() - self._said > SECONDS:
+            self._said = time.monotonic()
+            self.say()
 
     def say(self) -> None:
         """One line of where it stands."""
@@ -57,7 +61,7 @@ class Bar(Meter):
 
     def finished(self) -> None:
         """One thing more is done."""
-        super().finished()
+        self.done += 1
         self._progress.update(self._task, of=f"{self.done}/{self.things}")
 
 

@@ -52,14 +52,18 @@ def make_layers(product: Product, stage: Path, below: foundation.Base, store: St
     locks = [read(product.locks.path(layer)) for layer in product.layers]
     making = Making(product, store, below, options)
     wanted = [locked for lock in locks for locked in making.missing(lock)]
-    with meter("wheels", len(wanted)) as shown, pool(options.workers) as making.executor:
-        with fetching(making.fetcher, wanted, shown.moved) as futures:
+    with pool(options.workers) as making.executor:
+        with meter("wheels", len(wanted)) as shown, fetching(making.fetcher, wanted, shown.moved) as futures:
             # Big wheels as they come; small ones when all of their lock are there.
             for done in as_completed(futures.values()):
                 shown.finished()
                 making.arrived(done.result())
         planned = [group for lock in locks for group in groups(making.fetcher.sure(locked) for locked in lock)]
         results = [making.start(group) for group in planned]
+        with meter("layers", len(results)) as shown:
+            for done_layer in as_completed(results):
+                shown.moved(done_layer.result().size)
+                shown.finished()
         layers = [future.result() for future in results]
     return [*layers, making.files(stage)]
 

@@ -64,7 +64,9 @@ def blobs_present(client: docker.DockerClient, store: Store) -> set[str]:
 
 
 def _stream(image: oci.Image, store: Store, leave_out: set[str]) -> None:
-    store.refuse_damaged(blob for blob in image.blobs if blob not in leave_out)
+    sent = [layer for layer in image.layers if layer["digest"] not in leave_out]
+    store.refuse_damaged(layer["digest"] for layer in sent)
+    log.warning("into the engine: %d layers, %.0f MB", len(sent), sum(layer["size"] for layer in sent) / 1e6)
     process = subprocess.Popen(
         ["docker", "load", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
