@@ -3,24 +3,25 @@
 LINE ?=
 IMAGE ?= workbench
 RUN_ARGS ?=
+VERIFY_ARGS ?=
 PYTEST_ARGS ?=
-GPUYARD := .venv/bin/python -m gpuyard
+GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify) images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build bench-start
+.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build bench-verify bench-start
 
 help: ## Show these targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 build: .venv/.host ## Build the image of a line (LINE=2.9, IMAGE=workbench or runtime)
 	$(GPUYARD) build $(LINE) --image $(IMAGE)
 
 verify: .venv/.host ## Build what is missing, start it, prove it, write reports/
-	$(GPUYARD) verify $(LINE) --image $(IMAGE)
+	$(GPUYARD) verify $(LINE) --image $(IMAGE) $(VERIFY_ARGS)
 
 run: .venv/.host ## Start JupyterLab and SSH as a user would (RUN_ARGS='--gpus all --ssh-key FILE')
-	$(GPUYARD) run $(LINE) $(RUN_ARGS)
+	$(GPUYARD) run $(LINE) --image $(IMAGE) $(RUN_ARGS)
 
 test: .venv/.tests ## Test the project: units, then the default image
 	$(TEST) -m "not full"
@@ -30,6 +31,12 @@ test-all: .venv/.tests ## Everything: other lines, comparisons at full size
 
 test-faults: .venv/.tests ## Give every known fault to a container of the image and compare verify's words
 	$(TEST) tests/faults tests/verify/test_driver.py
+
+verify.pyz: .venv/.host $(shell git ls-files verify) ## The suite as one file: python3 verify.pyz
+	.venv/bin/python -m gpuyard.anyimage
+
+bench-verify: .venv/.tests ## Time the suite's profiles against the bare import of torch
+	.venv/bin/python -m tests.bench_verify
 
 lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose
 	.venv/bin/ruff check .

@@ -38,6 +38,16 @@ make_venv() {
   "$python" -m venv "$venv"
 }
 
+# `gpuyard` as a program, from any folder: this checkout is on the environment's path.
+make_command() {
+  local site
+  site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  pwd >"$site/gpuyard.pth"
+  printf '#!%s\nfrom gpuyard.cli import main\n\nmain()\n' "$PWD/$venv/bin/python" >"$venv/bin/gpuyard"
+  chmod 0755 "$venv/bin/gpuyard"
+}
+
 [[ -x $venv/bin/python ]] || make_venv
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$requirements"
+"$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r "$requirements"
+make_command
 touch "$stamp"

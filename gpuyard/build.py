@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from docker.errors import ImageNotFound
+from docker.models.images import Image as EngineImage
 
 from gpuyard import bake, base, engine, index, paths, tools
 from gpuyard.assemble import load, sizes
@@ -134,6 +135,15 @@ def from_dockerfiles(wanted: Product, choice: base.Choice, no_cache: bool) -> No
 def ensure(wanted: Product) -> None:
     """The image of this product is there and made from this checkout; a warm build takes seconds."""
     build(wanted)
+
+
+def find(wanted: Product) -> EngineImage:
+    """The image under the product's tag. Raises UserError with the command that makes it."""
+    try:
+        return engine.client().images.get(wanted.tag)
+    except ImageNotFound:
+        command = f"gpuyard build {wanted.line} --image {wanted.image}"
+        raise UserError(f"{wanted.tag} is not on this machine. Run: {command}") from None
 
 
 def refuse_platform(architecture: str) -> None:

@@ -84,10 +84,12 @@ class Start:
     env: tuple[str, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    user: str | None = None
 
     def line(self) -> list[str]:
         """The `docker run` line that starts exactly this."""
         options = {"--name": [self.name] if self.name else [], "--shm-size": [self.shm]}
+        options["--user"] = [self.user] if self.user else []
         options["--ulimit"] = [f"{name}={value}" for name, value in self._ulimits()]
         options["--publish"] = [port.words for port in self.ports] + list(self.publish)
         options["--volume"] = list(self.volumes)
@@ -109,6 +111,7 @@ class Start:
             "image": self.image,
             "command": list(self.command) or None,
             "name": self.name,
+            "user": self.user,
             "device_requests": self.gpus.requests(),
             "shm_size": size(self.shm),
             "ulimits": [Ulimit(name=name, soft=value, hard=value) for name, value in self._ulimits()],

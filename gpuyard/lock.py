@@ -55,6 +55,7 @@ class LockSet:
 
     def refuse_stale(self) -> None:
         """Raises UserError unless every lock is there and was resolved from today's inputs."""
+        sums = self.checksums()
         for layer in LAYERS:
             path = self.path(layer)
             found = _stamp_of(path)
@@ -63,6 +64,22 @@ class LockSet:
                 raise UserError(
                     f"{path.name} {state}; the catalogue now asks for {self.stamp}. Run: gpuyard lock {self.line}"
                 )
+
+            if sums.get(path.name) != _sha256(path):
+                raise UserError(
+                    f"{path.name} was edited by hand: it is not what {self.sums.name} recorded. "
+                    f"Run: gpuyard lock {self.line}"
+                )
+
+    @property
+    def sums(self) -> Path:
+        """The checksums of all locks, in the form that ``sha256sum --check`` reads."""
+        return self.folder / "SHA256SUMS"
+
+    def checksums(self) -> dict[str, str]:
+        """The recorded SHA-256 of each lock, by file name."""
+        lines = self.sums.read_text().splitlines() if self.sums.exists() else []
+        return {name: digest for digest, name in (line.split("  ") for line in lines)}
 
     def packages(self, layers: Iterable[Layer]) -> dict[str, str]:
         """Every locked package of these layers, normalised name to version."""
@@ -91,6 +108,13 @@ class LockSet:
         self.folder.mkdir(parents=True, exist_ok=True)
         for layer, blocks in parts.items():
             self._write_layer(layer, blocks)
+        self.record()
+
+    def record(self) -> None:
+        """Writes down the checksums of this line's locks beside those of the others."""
+        ours = {path.name: _sha256(path) for path in map(self.path, LAYERS)}
+        lines = sorted((name, digest) for name, digest in {**self.checksums(), **ours}.items())
+        self.sums.write_text("".join(f"{digest}  {name}\n" for name, digest in lines))
 
     def _write_layer(self, layer: Layer, blocks: list[str]) -> None:
         header = (
@@ -130,6 +154,10 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
         requirement = Requirement(block.split("\\")[0].strip())
         version = str(requirement.specifier).removeprefix("==")
         yield canonicalize_name(requirement.name), version, block
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _stamp_of(path: Path) -> str | None:

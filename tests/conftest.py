@@ -44,9 +44,7 @@ def run_container(docker_client: docker.DockerClient, image: str) -> Runner:
 
     @contextlib.contextmanager
     def start(command: Any = None, reference: str = image, **options: Any) -> Iterator[Container]:
-        container = docker_client.containers.run(
-            reference, command, detach=True, labels={"io.gpuyard.session": "tests"}, **options
-        )
+        container = docker_client.containers.run(reference, command, detach=True, **options)
         try:
             yield container
         finally:

@@ -22,4 +22,4 @@ def lock(
         if not check:
             locks.write()
         locks.refuse_stale()
-        print(f"{locks.line} on Python {locks.python}: {len(locks.packages(LAYERS))} packages, {locks.stamp[:19]}…")
+        print(f"{locks.line} on Python {locks.python}: {len(locks.packages(LAYERS))} packages, up to date")

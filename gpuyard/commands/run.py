@@ -21,7 +21,7 @@ from gpuyard.flags import Port, Start, default_shm, parse_gpus, size, split_secr
 from gpuyard.ports import check_ports, holders
 from gpuyard.preflight import choose_gpus, is_local, probe_gpus, public_key
 
-JUPYTER, SSH = 8888, 2222
+JUPYTER, SSH, TRAINER = 8888, 2222, 1000
 OPTIONS = {JUPYTER: "--jupyter-port", SSH: "--ssh-port"}
 
 
@@ -33,6 +33,7 @@ def run(
     image: Annotated[str, typer.Option(help="workbench or runtime.")] = "workbench",
     gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
     shm_size: Annotated[str | None, typer.Option(help="Shared memory; 8g, less on a small host.")] = None,
+    user: Annotated[str | None, typer.Option(help="As in docker run.")] = None,
     name: Annotated[str | None, typer.Option(help="The container's name.")] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running in the background.")] = False,
     volume: Annotated[list[str] | None, typer.Option("-v", "--volume", help="As in docker run.")] = None,
@@ -53,7 +54,8 @@ def run(
     command = tuple(context.obj or ())
     wanted = building.product(catalogue.load(), line, image)
     parse_gpus(gpus)
-    words, secrets = split_secrets([*(env or ()), *key_variable(ssh_key)])
+    user, remap = remapped(Path.cwd()) if here and user is None else (user, [])
+    words, secrets = split_secrets([*(env or ()), *key_variable(ssh_key), *remap])
     client = connect(dry_run)
     info: dict[str, Any] = client.info() if client else {}
     chosen, note = choose_gpus(gpus, probe_gpus(info, local=client is None or is_local(client)))
@@ -71,6 +73,7 @@ def run(
         env=words,
         labels={RUN: wanted.line},
         command=command,
+        user=user,
     )
     if note:
         print(f"gpuyard: {note}", file=sys.stderr)
@@ -78,7 +81,7 @@ def run(
         print(shlex.join(start.line()))
         return
     assert client is not None
-    refuse(client, start)
+    refuse(client, wanted, start)
     launch(start, secrets)
 
 
@@ -116,14 +119,27 @@ def ports(
     """The ports of the services that will run: none beside a command, SSH's only with a key."""
     services = () if command else wanted.catalogue.image[wanted.image].services
     keyed = any(item.split("=")[0] in ("SSH_PUBLIC_KEY", "PUBLIC_KEY") for item in env)
+    for number, option in ((jupyter, OPTIONS[JUPYTER]), (ssh, OPTIONS[SSH])):
+        if not 1 <= number <= 65535:
+            raise UsageError(f"{option} {number}: expected a port from 1 to 65535")
     found = [Port(JUPYTER, jupyter, bind)] if "jupyter" in services else []
     return (*found, *([Port(SSH, ssh, bind)] if "ssh" in services and keyed else []))
 
 
-def refuse(client: docker.DockerClient, start: Start) -> None:
+def remapped(folder: Path) -> tuple[str | None, list[str]]:
+    """The user and variables with which the container can write to a folder of this host.
+
+    Its owner becomes the container's user. A folder of root's stays as it is: the log says what to do.
+    """
+    owner = folder.stat()
+    if owner.st_uid in (0, TRAINER):
+        return None, []
+    return "root", [f"GPUYARD_UID={owner.st_uid}", f"GPUYARD_GID={owner.st_gid}"]
+
+
+def refuse(client: docker.DockerClient, wanted: Product, start: Start) -> None:
     """Raises UserError for what is known to go wrong: no image, a name or a port that is taken."""
-    if not client.images.list(name=start.image):
-        raise UserError(f"{start.image} is not on this machine: make it with gpuyard build, or make build")
+    building.find(wanted)
     if start.name and client.containers.list(all=True, filters={"name": f"^/{start.name}$"}):
         raise UserError(f"a container named {start.name!r} exists: choose another --name, or docker rm {start.name}")
     if is_local(client):

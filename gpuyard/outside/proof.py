@@ -15,10 +15,10 @@ from typing import Any
 
 import docker
 import requests
-from docker.errors import ImageNotFound
 from docker.models.containers import Container
 from docker.models.images import Image
 
+from gpuyard.build import find
 from gpuyard.claims import Product, image_json
 from gpuyard.containers import Session, address, execute, log_tail, session
 from gpuyard.errors import UserError
@@ -63,21 +63,13 @@ def prove(client: docker.DockerClient, order: Order, tell: Tell) -> dict[str, An
     without a report.
     """
     started = time.monotonic()
-    image, claims = find_image(client, order.product.tag), expectations(order.product)
+    image, claims = find(order.product), expectations(order.product)
     with session(client) as opened:
         world = bring_up(opened, image, order, tell)
         before = suite.run(order.choice.outside, Level.IMAGE, world, claims, tell)
         report = run_inside(world, order, tell)
         after = suite.run(order.choice.outside, Level.CONTAINER, world, claims, tell)
     return merge(report, before, after, str(image.id), time.monotonic() - started)
-
-
-def find_image(client: docker.DockerClient, tag: str) -> Image:
-    """The image of that name. Raises UserError."""
-    try:
-        return client.images.get(tag)
-    except ImageNotFound:
-        raise UserError(f"{tag} is not on this machine: make it with gpuyard build, or make build") from None
 
 
 def bring_up(opened: Session, image: Image, order: Order, tell: Tell) -> World:

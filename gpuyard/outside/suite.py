@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gpuyard.errors import UsageError
-from gpuyard.outside import config, content, jupyter, life, ssh
+from gpuyard.outside import config, content, host, jupyter, life, ssh
 from gpuyard.outside.world import Outside, World
 from verify import registry
 from verify.model import Check, Claims, Finding, Level
@@ -15,6 +15,7 @@ from verify.run import INTERRUPTED, run_checks
 CHECKS: list[Outside] = [
     *content.CHECKS,
     *config.CHECKS,
+    *host.CHECKS,
     *life.FIRST,
     *ssh.CHECKS,
     *jupyter.CHECKS,

@@ -64,3 +64,11 @@ def test_the_stamp_depends_on_what_is_resolved(table: Catalogue) -> None:
     """Another line or another Python has another stamp."""
     stamps = {LockSet(table, line, python).stamp for line in table.line for python in ("3.12", "3.13")}
     assert len(stamps) == 2 * len(table.line)
+
+
+def test_a_lock_edited_by_hand_is_refused(copied: LockSet) -> None:
+    """A package taken out of a lock is noticed, whatever its stamp says."""
+    path = copied.path("torch")
+    path.write_text(path.read_text().replace("numpy==", "numpie==", 1))
+    with pytest.raises(UserError, match=rf"{path.name} was edited by hand"):
+        copied.refuse_stale()

@@ -12,6 +12,7 @@ import docker
 import pytest
 
 from gpuyard import build, catalogue
+from gpuyard.catalogue import Catalogue
 from gpuyard.claims import Product
 from gpuyard.cli import main
 from gpuyard.errors import UserError
@@ -130,7 +131,9 @@ def test_a_container_that_ends_at_once_is_one_error_with_the_end_of_its_log(
         prove(docker_client, product, "ssh")
 
 
-def test_an_image_that_is_not_there_says_how_to_make_it(docker_client: docker.DockerClient) -> None:
-    """No traceback for the most likely mistake."""
-    with pytest.raises(UserError, match="make build"):
-        proof.find_image(docker_client, "gpuyard-test/none:none")
+@pytest.mark.usefixtures("docker_client")
+def test_an_image_that_is_not_there_says_how_to_make_it(table: Catalogue) -> None:
+    """No traceback for the most likely mistake, and the command names the line and image asked for."""
+    nowhere = table.model_copy(update={"repository": "gpuyard-test-none"})
+    with pytest.raises(UserError, match=r"gpuyard build 2\.7 --image runtime"):
+        build.find(build.product(nowhere, "2.7", "runtime"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import pytest
 
 from gpuyard import catalogue, paths
 from gpuyard.cli import main
-from gpuyard.commands.run import volumes
+from gpuyard.commands.run import remapped, volumes
 from gpuyard.errors import UsageError
 from tests.run.test_preflight import key_pair
 
@@ -114,6 +115,7 @@ def test_two_mounts_at_the_workspace_are_refused() -> None:
         (["--gpus", "some"], 2, "expected all, none, auto"),
         (["--shm-size", "lots"], 2, "expected a size"),
         (["--ssh-key", "/none.pub"], 1, "cannot be read"),
+        (["--jupyter-port", "99999"], 2, "--jupyter-port 99999: expected a port from 1 to 65535"),
     ],
 )
 def test_wrong_words_end_in_one_line(gpuyard: Call, words: list[str], code: int, said: str) -> None:
@@ -124,3 +126,16 @@ def test_wrong_words_end_in_one_line(gpuyard: Call, words: list[str], code: int,
     assert done.err.startswith("gpuyard: ")
     assert len(done.err.splitlines()) == 1
     assert said in done.err
+
+
+def test_a_folder_of_another_user_becomes_that_users_container(tmp_path: Path) -> None:
+    """`--here` in somebody's folder: the container's user takes its ids, so that both can write."""
+    os.chown(tmp_path, 1234, 2345)
+    assert remapped(tmp_path) == ("root", ["GPUYARD_UID=1234", "GPUYARD_GID=2345"])
+
+
+@pytest.mark.parametrize("owner", [0, 1000])
+def test_a_folder_of_roots_or_trainers_needs_no_other_user(tmp_path: Path, owner: int) -> None:
+    """Ours already fits, and root's ids are given to nobody."""
+    os.chown(tmp_path, owner, owner)
+    assert remapped(tmp_path) == (None, [])
