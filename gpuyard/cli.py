@@ -1,21 +1,24 @@
-"""The command line: one typer application, one line per user's mistake, documented exit codes.
-
-Exit codes: 0 done; 1 refused or failed; 2 words it does not know; ``verify`` also 3: a required
-check could not run. `--` separates gpuyard's own words from a command for the container.
-"""
+"""The command line: one typer application, one line for a user's mistake, documented exit codes."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import sys
+from typing import Annotated
 
 import typer
 
+from gpuyard.build import revision
 from gpuyard.commands import build, clean, engine, fetch, list_, lock, report, reproduce, run, verify
 from gpuyard.errors import UserError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+HELP = """PyTorch + CUDA training images, built from hash-locked parts and proven from inside.
+
+Exit codes: 0 done; 1 refused or failed; 2 words it does not know; verify also 3: a required check could
+not run.
+"""
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
 app.command("build")(build.build)
 app.command("fetch")(fetch.fetch)
 app.command("reproduce")(reproduce.reproduce_)
@@ -26,6 +29,17 @@ app.command("lock")(lock.lock)
 app.command("report")(report.report)
 app.command("clean")(clean.clean)
 app.add_typer(engine.app, name="engine")
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the commit of this checkout.")
+    ] = False,
+) -> None:
+    if version:
+        print(f"gpuyard {revision() or 'outside git'}")
+        raise typer.Exit
 
 
 def main(argv: list[str] | None = None) -> None:
