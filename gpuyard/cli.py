@@ -33,9 +33,7 @@ app.add_typer(engine.app, name="engine")
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print the commit of this checkout.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the commit.")] = False,
 ) -> None:
     if version:
         print(f"gpuyard {revision() or 'outside git'}")
