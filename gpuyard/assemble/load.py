@@ -24,6 +24,7 @@ def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
     identity = image.digest if content_store(client) else oci.digest_of(image.config)
     if not _has(client, identity):
         _send(client, image, store)
+    if store.record("manifests", image.digest[7:]) is None:
         store.write_record("manifests", image.digest[7:], {"layers": image.blobs})
     for tag in tags:
         client.images.get(identity).tag(*tag.rsplit(":", 1))
