@@ -14,6 +14,7 @@ from typing import List, NoReturn, Optional, Sequence
 
 from verify import cases, registry
 from verify.claims import BadClaims, load_claims
+from verify.environment import page
 from verify.explain import explain, list_checks
 from verify.gpu_signs import count_gpus
 from verify.model import Claims, Finding, Level, Status, Verdict
@@ -22,6 +23,7 @@ from verify.profiles import PROFILES, Plan, UnknownProfile, find_profile, plan_o
 from verify.results import build
 from verify.run import run_checks
 from verify.verdict import NOT_RUN, PASSED, USAGE, exit_code, verdict_text
+from verify.watch import watch
 
 EPILOG = """exit codes:
   0  every required check passed
@@ -31,6 +33,7 @@ EPILOG = """exit codes:
 
 also:
   verify explain ID    what the check asserts, why, and what repairs it
+  verify env           one page about this machine to paste into a bug report, secrets masked
 
 profiles:
 """ + "\n".join(f"  {profile.name:10} {profile.purpose}" for profile in PROFILES)
@@ -46,7 +49,12 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if arguments[:1] == ["explain"]:
             return _explain(arguments[1:])
+        if arguments[:1] == ["env"]:
+            print(page(load_claims()))
+            return PASSED
         options = parser().parse_args(arguments)
+        if options.watch is not None:
+            return watch(registry.CHECKS, load_claims(), options.watch)
         if options.list or options.cases:
             return _list(options)
         return _run(options, arguments)
@@ -77,6 +85,15 @@ def parser() -> argparse.ArgumentParser:
     add("--only", metavar="IDS", action="append", help="run and require these checks or groups, comma-separated")
     add("--require", metavar="IDS", action="append", help="these must pass as well, comma-separated")
     add("--level", choices=[level.value for level in Level], help="leave out what needs more than this")
+    add("--quick", action="store_true", help="the profile quick: half a second, without torch and cuInit")
+    add(
+        "--watch",
+        metavar="S",
+        nargs="?",
+        type=_seconds,
+        const=30.0,
+        help="look every S seconds; say when a GPU is lost",
+    )
     add("--list", action="store_true", help="print the checks and run nothing")
     add("--cases", action="store_true", help="with --list: the known ways to break, and which check sees each")
     add("--json", metavar="PATH", help="write the report as JSON; - is stdout, with nothing else on it")
@@ -85,6 +102,13 @@ def parser() -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print the verdict only")
     add("--no-color", action="store_true", help="no colours (also by NO_COLOR or when stdout is no terminal)")
     return parser
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 86400:
+        raise ValueError(text)
+    return value
 
 
 def _names(values: Optional[List[str]]) -> List[str]:
@@ -111,7 +135,7 @@ def _list(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace, claims: Claims) -> Plan:
     """The plan for the options; names that do not exist raise before anything runs."""
     only, require = _names(options.only), _names(options.require)
-    profile = find_profile(options.profile or "default")
+    profile = find_profile(options.profile or ("quick" if options.quick else "default"))
     if only:
         return plan_only(registry.CHECKS, only, require)
     level = Level(options.level) if options.level else None

@@ -227,6 +227,17 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
     ),
     "train-rnn": ("An LSTM classifier must learn, with finite gradients and the same trace twice.", (_TRAINS,)),
     "train-transformer": ("An attention block must learn, with finite gradients and the same trace.", (_TRAINS,)),
+    "amp-speed": (
+        "Mixed precision that is no faster means that the tensor cores are not used, or the GPU is throttled.",
+        ("nvidia-smi -q -d PERFORMANCE on the host",),
+    ),
+    "train-lstm": ("An LSTM that writes text, letter by letter, must learn and must write.", (_TRAINS,)),
+    "train-gpt2": (
+        "GPT-2 from a small configuration, without a download: the way most trainings of today go.",
+        (_TRAINS, "uv pip install transformers"),
+    ),
+    "train-lstm-gpu": ("The same as train-lstm on the GPU, with AMP and cuDNN's LSTM.", (_TRAINS,)),
+    "train-gpt2-gpu": ("The same as train-gpt2 on the GPU, with AMP.", (_TRAINS,)),
     "train-rnn-gpu": ("The same as train-rnn on the GPU, with AMP.", (_TRAINS,)),
     "train-transformer-gpu": ("The same as train-transformer on the GPU, with AMP.", (_TRAINS,)),
 }

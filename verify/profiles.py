@@ -26,6 +26,7 @@ class Profile:
     purpose: str
     levels: Tuple[Level, ...]
     groups: Tuple[str, ...] = ()
+    ids: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class Plan:
     absent: Tuple[str, ...] = ()
 
 
+QUICK = (
+    *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack"),
+    *("user-site", "loader-path", "image-env", "resources", "threads", "decoys"),
+    *("visible-devices", "device-nodes", "libcuda", "nvml"),
+)
+"""Plain looks at the machine. libcuda is loaded, never started: cuInit takes seconds on large hosts."""
+
 _ONE_MACHINE = (Level.IMAGE, Level.CONTAINER, Level.CPU)
 PROFILES = (
     Profile("default", "everything that fits this machine", tuple(Level)),
@@ -45,6 +53,7 @@ PROFILES = (
     Profile("cpu", "all that needs no GPU", _ONE_MACHINE),
     Profile("gpu", "all that one GPU can prove", (*_ONE_MACHINE, Level.GPU)),
     Profile("multi-gpu", "all that several GPUs can prove", (*_ONE_MACHINE, Level.GPU, Level.MULTI_GPU)),
+    Profile("quick", "half a second: no torch, no cuInit", (), ids=QUICK),
     Profile("train", "shared memory and the training steps", (), ("shm", "train")),
 )
 
@@ -75,9 +84,11 @@ def plan_profile(
     several GPUs only where there are several; the image's own list is added to it. ``level`` leaves
     out what needs more of a machine, but for what ``require`` names.
     """
-    chosen = {c.id for c in checks if c.level in profile.levels or c.group in profile.groups}
+    chosen = {c.id for c in checks if c.level in profile.levels or c.group in profile.groups or c.id in profile.ids}
     must = set(chosen)
     absent: Tuple[str, ...] = ()
+    if profile.name == "quick":
+        must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks)
     if profile.name == "default":
         own, absent = _claimed(checks, claims)
         must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks) | own

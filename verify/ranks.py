@@ -6,7 +6,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from verify.isolate import Outcome, run_forked
 
@@ -34,7 +34,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def troubles(ranks: List[Mapping[str, Any]]) -> Tuple[List[str], List[int]]:
+def troubles(ranks: Sequence[Mapping[str, Any]]) -> Tuple[List[str], List[int]]:
     """What went wrong in words, rank by rank, and which ranks hung."""
     said = []
     for rank, outcome in enumerate(ranks):

@@ -24,6 +24,7 @@ from verify.checks import (
     shm,
     torch_libs,
     train,
+    train_speed,
 )
 from verify.model import Check, Isolation, Level
 
@@ -49,6 +50,7 @@ _CHAIN: List[Check] = [
     *compute.CHECKS,
     *distributed.CHECKS,
     *train.CHECKS,
+    *train_speed.CHECKS,
 ]
 CHECKS: List[Check] = [replace(check, cases=cases_of(check.id)) for check in _CHAIN]
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from gpuyard import anyimage, catalogue, engine, reports
 from gpuyard import build as building
-from gpuyard import catalogue, engine, reports
 from gpuyard.flags import parse_gpus, size
 from gpuyard.outside.proof import Order, prove
 from gpuyard.outside.suite import choose
@@ -30,12 +30,17 @@ def verify(
     only: Annotated[list[str] | None, typer.Option(help="These checks or groups, comma-separated.")] = None,
     require: Annotated[list[str] | None, typer.Option(help="These must pass too, comma-separated.")] = None,
     report_dir: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("reports"),
+    image_ref: Annotated[
+        str | None, typer.Option(help="Diagnose this image, which need not be ours: the suite is mounted into it.")
+    ] = None,
     build: Annotated[bool, typer.Option(help="Build first, which takes seconds if nothing changed.")] = True,
 ) -> None:
     """Start the image as a user would, run the suite inside, look from outside, write one report.
 
     Exit codes: 0 all required checks passed; 1 one failed; 2 wrong usage; 3 one could not run.
     """
+    if image_ref:
+        raise typer.Exit(_any_image(image_ref, gpus, shm_size, names(only), names(require)))
     wanted = building.product(catalogue.load(), line, image)
     choice = choose(names(only), names(require), wanted.catalogue.image[image].services)
     parse_gpus(gpus), size(shm_size)
@@ -55,6 +60,19 @@ def verify(
     print(table.render(report, color, width))
     print(f"report: {files[0]} (also {', '.join(file.suffix for file in files[1:])})")
     raise typer.Exit(int(report["result"]["exit_code"]))
+
+
+def _any_image(reference: str, gpus: str, shm: str, only: list[str], require: list[str]) -> int:
+    """The suite's own words and exit code, from inside an image that is not ours."""
+    size(shm)
+    engine.ensure()
+    client = engine.client()
+    chosen, note = choose_gpus(gpus, probe_gpus(client.info(), local=is_local(client)))
+    if note:
+        teller()(note)
+    options = {"--only": only, "--require": require}
+    arguments = [word for option, values in options.items() if values for word in (option, ",".join(values))]
+    return anyimage.diagnose(reference, chosen, shm, arguments)
 
 
 def names(values: list[str] | None) -> list[str]:

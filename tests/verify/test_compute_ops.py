@@ -43,7 +43,7 @@ def test_a_wrong_gradient_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The values are right, what comes back is not."""
     right = torch.nn.functional.scaled_dot_product_attention
 
-    class Lossy(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
+    class Lossy(torch.autograd.Function):  # type: ignore[misc,name-defined,unused-ignore]
         @staticmethod
         def forward(_context: Any, values: Any) -> Any:
             return values.clone()

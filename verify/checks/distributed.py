@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from functools import partial
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from verify.checks.common import failed, passed, skipped
 from verify.checks.compute_common import GPU_WORKS
@@ -85,7 +85,7 @@ def evaluate_gradients(facts: Facts, _claims: Claims) -> Verdict:
     return passed(text, GRADIENTS)
 
 
-def _gradients(ranks: List[Mapping[str, Any]]) -> Any:
+def _gradients(ranks: List[Mapping[str, Any]]) -> Tuple[str, bool]:
     equal = all(rank["gradients"] == ranks[0]["gradients"] for rank in ranks)
     worst = max(rank["difference"] for rank in ranks)
     words = "equal" if equal else "different"
@@ -102,7 +102,7 @@ def _noise(facts: Facts) -> str:
     return "; messages with errno 97 are harmless (no IPv6)" if seen else ""
 
 
-def _trouble(facts: Facts, expected: str) -> Any:
+def _trouble(facts: Facts, expected: str) -> Optional[Verdict]:
     """The verdict where ranks hung, died or failed, by the likeliest cause; None where all answered."""
     said, hung = troubles(facts["ranks"])
     if not said:
@@ -126,7 +126,7 @@ def advice(text: str, facts: Facts) -> str:
     return f"{unset}verify --only network (hostname, interface); run again with NCCL_DEBUG=INFO"
 
 
-def probe_gpus(work: Work = None) -> Facts:  # type: ignore[assignment]
+def probe_gpus(work: Optional[Work] = None) -> Facts:
     """Run one rank per GPU with NCCL; after a hang once more without P2P, which tells whose fault it is."""
     signs = gpu_signs()
     if not any_sign(signs):

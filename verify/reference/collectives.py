@@ -80,7 +80,7 @@ def bandwidth(world: int, device: str) -> float:
         distributed.all_reduce(block)
     torch.cuda.synchronize()
     seconds = (time.perf_counter() - started) / ROUNDS
-    return round(block.nbytes / seconds * 2 * (world - 1) / world / 1e9, 1)
+    return round(float(block.nbytes) / seconds * 2 * (world - 1) / world / 1e9, 1)
 
 
 def ddp_gradients(rank: int, world: int, device: str) -> Dict[str, Any]:

@@ -85,3 +85,21 @@ class SequenceReverser(nn.Module):
 
     def forward(self, sequence: Tensor) -> Tensor:
         return self.output(self.block(self.symbols(sequence) + self.positions[: sequence.shape[0]]))
+
+
+class CharacterGenerator(nn.Module):
+    """Character numbers ``[sequence, batch]`` to scores for the next one at each place, by an LSTM."""
+
+    generates = True
+
+    def __init__(self, characters: int, embedding: int = 32, hidden: int = 96) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(characters, embedding)
+        self.lstm = nn.LSTM(embedding, hidden)
+        self.output = nn.Linear(hidden, characters)
+
+    def forward(self, sequence: Tensor) -> Tensor:
+        # oneDNN has no bf16 LSTM for training on many processors and raises instead of standing aside.
+        with torch.backends.mkldnn.flags(enabled=False):
+            states, _ = self.lstm(self.embedding(sequence))
+        return self.output(states)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Tuple
 
+from verify.reference.characters import CharacterDataset, alphabet, collate_characters, corpus, gpt2
 from verify.reference.data import (
     Batch,
     ReversalDataset,
@@ -14,7 +15,7 @@ from verify.reference.data import (
     collate_titles,
     split_titles,
 )
-from verify.reference.models import SequenceReverser, TitleClassifier
+from verify.reference.models import CharacterGenerator, SequenceReverser, TitleClassifier
 from verify.reference.titles import CLASSES
 
 Task = Tuple[Any, Any, Any]
@@ -23,7 +24,11 @@ Task = Tuple[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Recipe:
-    """One reference training. ``bound`` is the final loss that a run must stay under."""
+    """One reference training. ``bound`` is the final loss that a run must stay under.
+
+    Gradients of ``accumulate`` batches make one step. A model that generates text is asked for some.
+    ``on_cpu`` is the precision there: processors without bf16 imitate it at a tenth of the speed.
+    """
 
     name: str
     task: Callable[[int], Task]
@@ -32,6 +37,8 @@ class Recipe:
     batch_size: int
     learning_rate: float
     bound: float
+    accumulate: int = 1
+    on_cpu: str = "bf16"
 
 
 def _titles_task(seed: int) -> Task:
@@ -48,5 +55,26 @@ def _reversal_task(seed: int) -> Task:
     return model, train, ReversalDataset(128, length, symbols, seed + 1)
 
 
+def _characters_task(build: Callable[[int], Any], length: int, count: int) -> Callable[[int], Task]:
+    def task(seed: int) -> Task:
+        learned, judged = corpus(seed)
+        return (
+            build(len(alphabet())),
+            CharacterDataset(learned, length, count, seed),
+            CharacterDataset(judged, length, 32, seed + 1),
+        )
+
+    return task
+
+
+_LSTM_TASK = _characters_task(CharacterGenerator, 32, 1024)
+_GPT2_TASK = _characters_task(gpt2, 32, 1024)
+
 RNN_TITLES = Recipe("rnn-titles", _titles_task, collate_titles, 14, 25, 2e-3, bound=0.3)
-TRANSFORMER_REVERSAL = Recipe("transformer-reversal", _reversal_task, collate_reversals, 4, 64, 5e-3, bound=0.5)
+TRANSFORMER_REVERSAL = Recipe(
+    "transformer-reversal", _reversal_task, collate_reversals, 4, 32, 5e-3, bound=0.5, accumulate=2
+)
+LSTM_CHARACTERS = Recipe("lstm-characters", _LSTM_TASK, collate_characters, 2, 32, 1e-2, bound=2.6, on_cpu="fp32")
+GPT2_CHARACTERS = Recipe(
+    "gpt2-characters", _GPT2_TASK, collate_characters, 2, 16, 5e-3, bound=2.9, accumulate=2, on_cpu="fp32"
+)

@@ -15,7 +15,8 @@ class Trace:
     """The course of one training run.
 
     ``precision`` is what the model's scores were seen in under autocast, not what was asked for.
-    ``accuracy`` is measured on samples that were not trained on.
+    ``accuracy`` is measured on samples that were not trained on. ``loading_seconds`` is how long the
+    training waited for its workers; ``sample`` is text that a trained generator wrote.
     """
 
     name: str
@@ -29,13 +30,21 @@ class Trace:
     seed: int
     grads_finite: bool
     accuracy: float
+    tokens_per_second: float = 0.0
+    loading_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    sample: str = ""
 
     def final_loss(self) -> float:
         return mean_of_last(self.loss)
 
     def same_course(self, other: Trace) -> bool:
-        """Whether both runs computed bit for bit the same; only the clock may differ."""
-        return replace(self, seconds=0.0, samples_per_second=0.0) == replace(other, seconds=0.0, samples_per_second=0.0)
+        """Whether both runs computed bit for bit the same; only clock and memory may differ."""
+        return self._computed() == other._computed()
+
+    def _computed(self) -> Trace:
+        clock = {"seconds": 0.0, "samples_per_second": 0.0, "tokens_per_second": 0.0, "loading_seconds": 0.0}
+        return replace(self, peak_memory_bytes=0, **clock)  # type: ignore[arg-type]
 
     def as_json(self) -> Dict[str, Any]:
         """Plain data for a report, with losses that are no numbers as None."""
@@ -43,6 +52,8 @@ class Trace:
         data["loss"] = [loss if math.isfinite(loss) else None for loss in self.loss]
         data["seconds"] = round(self.seconds, 3)
         data["samples_per_second"] = round(self.samples_per_second, 1)
+        data["tokens_per_second"] = round(self.tokens_per_second, 1)
+        data["loading_seconds"] = round(self.loading_seconds, 3)
         return data
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import time
 from dataclasses import dataclass, field
 from typing import Any, Iterator, List
@@ -12,6 +13,7 @@ import torch
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from verify.reference.characters import generate
 from verify.reference.data import Batch
 from verify.reference.recipes import Recipe
 from verify.reference.trace import Trace
@@ -28,6 +30,7 @@ def train(recipe: Recipe, device: str = "cpu", precision: str = "bf16", seed: in
     with _repeatable(device, seed):
         model, samples, held_out = recipe.task(seed)
         run = _start(recipe, model.to(device), device, DTYPES[precision])
+        _forget_peak(device)
         started = time.perf_counter()
         _fit(run, _loader(recipe, samples, seed))
         seconds = time.perf_counter() - started
@@ -47,6 +50,8 @@ class _Run:
     losses: List[float] = field(default_factory=list)
     scores_dtype: torch.dtype = torch.float32
     grads_finite: bool = True
+    tokens: int = 0
+    loading: float = 0.0
 
 
 @contextlib.contextmanager
@@ -96,21 +101,42 @@ def _device_type(device: str) -> str:
 def _fit(run: _Run, loader: Any) -> None:
     run.model.train()
     for _ in range(run.recipe.epochs):
-        for batch in loader:
-            _step(run, batch.to(run.device))
+        waiting: List[Batch] = []
+        for batch in _timed(run, loader):
+            waiting.append(batch.to(run.device))
+            if len(waiting) == run.recipe.accumulate:
+                _step(run, waiting)
+                waiting = []
 
 
-def _step(run: _Run, batch: Batch) -> None:
+def _timed(run: _Run, loader: Any) -> Iterator[Batch]:
+    """The loader's batches, with the time spent waiting for them and their tokens counted."""
+    batches = iter(loader)
+    while True:
+        started = time.perf_counter()
+        batch = next(batches, None)
+        run.loading += time.perf_counter() - started
+        if batch is None:
+            return
+        run.tokens += batch.inputs[0].numel()
+        yield batch
+
+
+def _step(run: _Run, batches: List[Batch]) -> None:
+    """One step on the mean gradient of the batches."""
     run.optimizer.zero_grad(set_to_none=True)
-    loss = _loss(run, batch)
-    run.scaler.scale(loss).backward()
+    total = 0.0
+    for batch in batches:
+        loss = _loss(run, batch) / len(batches)
+        run.scaler.scale(loss).backward()
+        total += loss.item()
     run.scaler.unscale_(run.optimizer)
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), MAX_GRADIENT_NORM)
     # A norm over all gradients is finite only if every one of them is.
     run.grads_finite = run.grads_finite and bool(torch.isfinite(norm))
     run.scaler.step(run.optimizer)
     run.scaler.update()
-    run.losses.append(loss.item())
+    run.losses.append(total)
 
 
 def _scores(run: _Run, batch: Batch) -> Any:
@@ -132,6 +158,22 @@ def _accuracy(run: _Run, held_out: Any) -> float:
     return float((guesses == batch.targets).float().mean())
 
 
+def _forget_peak(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def _peak(device: str) -> int:
+    """Bytes: of the GPU what torch gave out, of the CPU what the process held."""
+    if device == "cpu":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return int(torch.cuda.max_memory_allocated(device))
+
+
+def _sample(run: _Run, seed: int) -> str:
+    return generate(run.model, run.device, seed) if getattr(run.model, "generates", False) else ""
+
+
 def _trace(run: _Run, seed: int, seconds: float, samples: int, accuracy: float) -> Trace:
     names = {dtype: name for name, dtype in DTYPES.items()}
     return Trace(
@@ -146,4 +188,8 @@ def _trace(run: _Run, seed: int, seconds: float, samples: int, accuracy: float) 
         seed=seed,
         grads_finite=run.grads_finite,
         accuracy=round(accuracy, 4),
+        tokens_per_second=run.tokens / seconds,
+        loading_seconds=run.loading,
+        peak_memory_bytes=_peak(run.device),
+        sample=_sample(run, seed),
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 from html import escape
-from pathlib import Path
 from string import Template
 from typing import Any, Iterable, List, Mapping, Tuple
 
@@ -24,7 +24,6 @@ from verify.report.view import (
 )
 
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*(=[^\s,;)&]*\w)?")
-HERE = Path(__file__).parent
 SIGNS = {"pass": "✓", "fail": "✗", "unknown": "?", "skip": "–"}
 OUTCOME_CLASS = {"passed": "pass", "failed": "fail"}
 COLUMNS = """<colgroup><col class="c-status"><col class="c-check"><col><col class="c-time"></colgroup>
@@ -32,11 +31,16 @@ COLUMNS = """<colgroup><col class="c-status"><col class="c-check"><col><col clas
 <th scope="col" class="time">Seconds</th></tr></thead>"""
 
 
+def _asset(name: str) -> str:
+    """A file of this package, which may lie in a zip."""
+    return (pkgutil.get_data("verify.report", name) or b"").decode()
+
+
 def render(report: Report) -> str:
     """The page; everything that comes from the report is escaped."""
-    return Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
+    return Template(_asset("page.html")).substitute(
         title=escape(f"{image_name(report)}: {outcome(report)}"),
-        style=(HERE / "style.css").read_text(encoding="utf-8"),
+        style=_asset("style.css"),
         outcome_class=OUTCOME_CLASS.get(outcome(report), "unknown"),
         outcome=escape(outcome(report)),
         started=escape(str(report["started"])),
@@ -142,6 +146,8 @@ def _figure(trace: Mapping[str, Any]) -> str:
         f"{trace['device']}, {trace['precision']}, {trace['steps']} steps in {trace['seconds']:.1f} s, "
         f"{trace['samples_per_second']:.0f} samples/s, seed {trace['seed']}"
     )
+    if trace.get("peak_memory_bytes"):
+        facts += f", {trace['tokens_per_second']:.0f} tokens/s, {trace['peak_memory_bytes'] >> 20} MiB at most"
     return (
         f'<figure><figcaption><span class="name">{escape(trace["name"])}</span>'
         f'<span class="facts">{escape(facts)}</span></figcaption>\n{loss_chart(trace)}</figure>'

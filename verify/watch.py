@@ -1,0 +1,47 @@
+"""Looks at a running machine again and again, and says when a GPU is lost or comes back."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, List
+
+from verify.model import Check, Claims, Status
+from verify.run import run_checks
+from verify.verdict import FAILED, NOT_RUN, PASSED, verdict_text
+
+WATCHED = ("visible-devices", "device-nodes", "nvml")
+"""They take milliseconds and nothing from the GPU: no cuInit, no memory."""
+
+
+def watch(
+    checks: List[Check],
+    claims: Claims,
+    interval: float,
+    rounds: int = 1 << 62,
+    tell: Callable[[str], None] = lambda text: print(text, flush=True),
+) -> int:
+    """One line at the start and at every change; ends by Ctrl-C with the exit code of the last look."""
+    watched = [check for check in checks if check.id in WATCHED]
+    before, code = "", PASSED
+    try:
+        for number in range(rounds):
+            if number:
+                time.sleep(interval)
+            code, text = look(watched, claims)
+            if text != before:
+                tell(f"{time.strftime('%H:%M:%S')} {text}")
+                before = text
+    except KeyboardInterrupt:
+        pass
+    return code
+
+
+def look(watched: List[Check], claims: Claims) -> "tuple[int, str]":
+    """The exit code and the line of one look."""
+    findings = run_checks(watched, {check.id for check in watched}, claims)
+    statuses = {finding.verdict.status for finding in findings}
+    if Status.FAIL in statuses:
+        return FAILED, verdict_text(findings)
+    if Status.PASS in statuses:
+        return PASSED, "ok: " + findings[-1].verdict.observed
+    return NOT_RUN, findings[0].verdict.observed
