@@ -16,6 +16,8 @@ CHECKS = {check.id: check for check in compute.CHECKS}
 BLOCK = {"device": "cuda:0", "free": 900 * MIB, "total": 999 * MIB, "wrong": 0, "held": 256 * MIB, "kept": 0}
 PRODUCT: dict[str, Any] = {"device": "cuda:0", "name": "Fake", "errors": {"fp32": 1e-7, "bf16": 2e-3, "fp16": 2e-4}}
 
+KEPT: dict[str, Any] = {"device": "cpu", "bytes": 99, "loaded": True, "again": True}
+
 GOOD: dict[str, Facts] = {
     "numpy-bridge": {"version": "9", "shared": True, "back": [[0.0, 2.0, 4.0], [6.0, 8.0, 84.0]]},
     "torchvision-nms": {"version": "9", "kept": [0, 2]},
@@ -27,6 +29,11 @@ GOOD: dict[str, Facts] = {
     "torch-compile-gpu": {"device": "cuda:0", "difference": 0.0, "files": 6},
     "cuda-memory": {"devices": [BLOCK]},
     "nccl-one-rank": {"version": "9.9", "equal": True},
+    "operators-cpu": {"devices": {"cpu": {"lstm": {"fp32": 1e-7, "bf16": 5e-3}}}},
+    "operators-gpu": {"devices": {"cuda:0": {"lstm": {"fp32": 1e-7, "tf32": 1e-3}}}},
+    "checkpoint-cpu": KEPT,
+    "checkpoint-gpu": {**KEPT, "device": "cuda:0"},
+    "cuda-errors": {"raised": "CUDA error 710: device-side assert triggered"},
 }
 BAD: list[tuple[str, Facts]] = [
     ("numpy-bridge", {**GOOD["numpy-bridge"], "shared": False}),
@@ -46,6 +53,11 @@ BAD: list[tuple[str, Facts]] = [
     ("cuda-memory", {"devices": [{**BLOCK, "held": MIB}]}),
     ("cuda-memory", {"devices": []}),
     ("nccl-one-rank", {"version": "9.9", "equal": False}),
+    ("operators-cpu", {"devices": {"cpu": {"lstm": {"fp32": float("nan")}}}}),
+    ("operators-gpu", {"devices": {"cuda:0": {"lstm": {"fp32": 1e-7, "tf32": 0.1}}}}),
+    ("checkpoint-cpu", {**KEPT, "loaded": False}),
+    ("checkpoint-gpu", {**KEPT, "again": False}),
+    ("cuda-errors", {"raised": ""}),
 ]
 GPU = [check for check in compute.CHECKS if check.level.value == "gpu"]
 

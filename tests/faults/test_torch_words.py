@@ -1,0 +1,38 @@
+"""What the genuine CUDA wheel says about each code of a stand-in driver, against what verify makes of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.faults.conftest import VerifyWith
+
+pytestmark = [pytest.mark.image, pytest.mark.full]
+ASK = """
+import json
+from verify.checks.gpu import evaluate_start, probe_start
+from verify.claims import load_claims
+facts = probe_start()
+print(json.dumps({"error": facts["error"], "verdict": evaluate_start(facts, load_claims()).observed}))
+"""
+WORDS = {
+    "34": "Error 34: CUDA driver is a stub library",
+    "46": "Error 46: CUDA-capable device(s) is/are busy or unavailable",
+    "100": "No CUDA GPUs are available",
+    "304": "Error 304: OS call failed or operation not supported on this OS",
+    "802": "Error 802: system not yet initialized",
+    "803": "Error 803: system has unsupported display driver / cuda driver combination",
+    "804": "Error 804: forward compatibility was attempted on non supported HW",
+    "999": "CUDA unknown error - this may be due to an incorrectly set up environment",
+    "level-11040": "The NVIDIA driver on your system is too old (found version 11040)",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_torch_says_what_verify_expects(with_fault: VerifyWith, name: str) -> None:
+    """Word for word, and the suite's verdict quotes it."""
+    outcome = with_fault(name, "python", "-c", ASK)
+    said = json.loads(outcome.stdout)
+    assert said["error"].startswith(WORDS[name])
+    assert WORDS[name] in said["verdict"]
