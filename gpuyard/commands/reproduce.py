@@ -15,6 +15,7 @@ from gpuyard.assemble import builder, foundation, load, reproduce
 from gpuyard.assemble.workers import pool
 from gpuyard.claims import Product
 from gpuyard.errors import UserError
+from gpuyard.layers import cached
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.plan import Group, groups
 from gpuyard.store import Store
@@ -35,7 +36,7 @@ def reproduce_(
     store = Store()
     below = foundation.ensure(product, store, "auto", offline=False)
     load.ensure_base(below.image, below.reference, store)
-    results = twice(planned(product, store), builder.target(product), below.reference, store)
+    results = twice(planned(product, store), builder.target(product), below, store)
     for what, result in results.items():
         print(f"{'equal' if not result.differences else 'DIFFERS'}  {result.layer.digest}  {what}")
         for difference in result.differences[:20]:
@@ -68,15 +69,15 @@ def name_of(lock: str, group: Group) -> str:
     return group.name if group.name else f"{lock}, small packages {group.number}"
 
 
-def twice(wanted: dict[str, Group], target: Target, compiler: str | None, store: Store) -> dict[str, reproduce.Twice]:
-    """Makes every layer twice, each time in a new process and another folder, and compares."""
+def twice(wanted: dict[str, Group], target: Target, below: foundation.Base, store: Store) -> dict[str, reproduce.Twice]:
+    """Makes every layer twice, each time in a new process and another folder, and compares; keeps one if equal."""
     results: dict[str, reproduce.Twice] = {}
     scratch = store.folder / "reproduce"
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder, pool(fresh=True) as executor:
         pairs: dict[str, list[Future[tuple[Layer, Path]]]] = {
             what: [
-                executor.submit(reproduce.once, group, target, compiler, Path(folder, str(number)), name)
+                executor.submit(reproduce.once, group, target, below.reference, Path(folder, str(number)), name)
                 for name in ("first", "second")
             ]
             for number, (what, group) in enumerate(wanted.items())
@@ -84,6 +85,9 @@ def twice(wanted: dict[str, Group], target: Target, compiler: str | None, store:
         for what, pair in pairs.items():
             made = [future.result() for future in pair]
             results[what] = reproduce.compare(made[0], made[1])
+            if not results[what].differences:
+                key = cached.wheels_key(wanted[what], target, below.python)
+                cached.adopt(store, key, *made[0])
             for _, path in made:
                 path.unlink()
     return results

@@ -63,9 +63,14 @@ def ensure(store: Store, key: str, write: Callable[[Path], Layer]) -> Layer:
             return layer
         with store.part() as part:
             layer = write(part)
-            store.keep(part, layer.digest)
-        store.write_record("layers", key, layer.as_json())
+            adopt(store, key, layer, part)
         return layer
+
+
+def adopt(store: Store, key: str, layer: Layer, file: Path) -> None:
+    """A layer that was just written, to a file on the store's disk, is in the store."""
+    store.keep(file, layer.digest)
+    store.write_record("layers", key, layer.as_json())
 
 
 def ensure_wheels(store: Store, group: Group, target: Target, compiler: str | None, python: str | None) -> Layer:

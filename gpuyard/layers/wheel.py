@@ -64,10 +64,14 @@ class SortedWheel(WheelFile):
         for info in sorted(self._zipfile.infolist(), key=lambda info: info.filename):
             if not info.is_dir():
                 record = records.get(info.filename, (info.filename, "", ""))
-                executable = bool(info.external_attr >> 16 & 0o111)
+                executable = self.is_executable(info.filename)
                 with self._zipfile.open(info) as stream:
                     member = Member(info, cast(BinaryIO, stream), RecordEntry.from_elements(*record))
                     yield record, cast(BinaryIO, member), executable
+
+    def is_executable(self, path: str) -> bool:
+        """Whether the archive says so."""
+        return bool(self._zipfile.getinfo(path).external_attr >> 16 & 0o111)
 
 
 class TarDestination(WheelDestination):
@@ -76,6 +80,8 @@ class TarDestination(WheelDestination):
     def __init__(self, writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> None:
         self.writer, self.wheel, self.bytecode = writer, wheel, bytecode
         self.whose = f"{wheel.name}=={wheel.version}"
+        self.record_executable = False
+        self._extra: list[RecordEntry] = []
         target = writer.target
         self._places = {
             "purelib": target.site,
@@ -88,6 +94,12 @@ class TarDestination(WheelDestination):
     def write_script(self, name: str, module: str, attr: str, section: ScriptSection) -> RecordEntry:
         """The script of an entry point."""
         del section  # consoles and desktops differ on Windows only
+        if (self.wheel.name, name) == ("pip", "pip3"):
+            # pip has a script for the very Python it is installed in, which no wheel for all of them can name.
+            self._extra.append(self._script(f"pip{self.writer.target.python}", module, attr))
+        return self._script(name, module, attr)
+
+    def _script(self, name: str, module: str, attr: str) -> RecordEntry:
         text = SCRIPT.format(
             interpreter=self.writer.target.interpreter, module=module, attribute=attr.split(".")[0], call=attr
         )
@@ -115,9 +127,10 @@ class TarDestination(WheelDestination):
         self, scheme: Scheme, record_file_path: str, records: Iterable[tuple[Scheme, RecordEntry]]
     ) -> None:
         """RECORD, as it is after an installation, sorted."""
-        with construct_record_file(records) as stream:
+        extra = [(Scheme("scripts"), record) for record in self._extra]
+        with construct_record_file([*records, *extra]) as stream:
             place = posixpath.join(self._places[scheme], record_file_path)
-            self.writer.add_bytes(place, stream.read(), self.whose)
+            self.writer.add_bytes(place, stream.read(), self.whose, self.record_executable)
 
     def _small(self, scheme: str, name: str, data: bytes, executable: bool) -> RecordEntry:
         self.writer.add_bytes(posixpath.join(self._places[scheme], name), data, self.whose, executable)
@@ -136,7 +149,9 @@ def add_wheel(writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> Non
     try:
         with SortedWheel.open(wheel.path) as source:
             refuse_members(cast(SortedWheel, source), name)
-            install(source, TarDestination(writer, wheel, bytecode), {})
+            destination = TarDestination(writer, wheel, bytecode)
+            destination.record_executable = cast(SortedWheel, source).is_executable(f"{source.dist_info_dir}/RECORD")
+            install(source, destination, {})
     except (zipfile.BadZipFile, EOFError, KeyError, ValueError, InstallerError) as error:
         raise UserError(f"{name} is not a whole wheel: {error}") from error
 

@@ -68,6 +68,19 @@ def test_record_names_what_lies_there(tmp_path: Path) -> None:
     assert not any("INSTALLER" in line for line in lines)
 
 
+def test_pip_has_a_script_for_its_python(tmp_path: Path) -> None:
+    """As every installer of pip makes one; RECORD names it."""
+    layer(tmp_path, make(tmp_path, "pip", scripts="[console_scripts]\npip3 = pip:main\n"))
+    assert "pip.main" not in content(tmp_path, "opt/venv/bin/pip3.13")
+    assert "../../../bin/pip3.13,sha256=" in content(tmp_path, f"{SITE}/pip-1.0.dist-info/RECORD")
+
+
+def test_record_keeps_the_mode_it_has_in_the_wheel(tmp_path: Path) -> None:
+    """Some tools write every file as a program, RECORD included; an installation keeps that."""
+    wheel = make(tmp_path, modes={"sample-1.0.dist-info/RECORD": 0o100755})
+    assert layer(tmp_path, wheel)[1][f"{SITE}/sample-1.0.dist-info/RECORD"].mode == 0o755
+
+
 def test_times_owners_and_modes_follow_from_the_target(tmp_path: Path) -> None:
     """The environment is the user's, what is above it root's; programs keep their execute bit only."""
     wheel = make(tmp_path, files={"sample/tool.sh": "", "sample/a.txt": ""}, modes={"sample/tool.sh": 0o100775})
