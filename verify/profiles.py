@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from typing import FrozenSet, Iterable, List, Optional, Set, Tuple
 
@@ -38,6 +39,8 @@ class Plan:
     required: FrozenSet[str]
     absent: Tuple[str, ...] = ()
 
+
+NEED_PACKAGE = {"train-gpt2": "transformers", "train-gpt2-gpu": "transformers"}
 
 QUICK = (
     *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack"),
@@ -94,6 +97,7 @@ def plan_profile(
         must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks) | own
     if profile.name != "image" and not claims.image:
         must -= NEED_CLAIMS
+    must -= _without_package(claims)
     if level:
         chosen &= set(at_most(checks, level))
         must &= chosen
@@ -111,6 +115,12 @@ def _plan(name: str, checks: List[Check], chosen: Iterable[str], must: Set[str],
     selected = set(with_needs(checks, chosen))
     required = frozenset(with_needs(checks, must))
     return Plan(name, [c for c in checks if c.id in selected], required, absent)
+
+
+def _without_package(claims: Claims) -> Set[str]:
+    """Checks of a package that is neither installed nor claimed: nobody said that it should work here."""
+    claimed = claims.image.get("packages") or {}
+    return {c for c, name in NEED_PACKAGE.items() if name not in claimed and importlib.util.find_spec(name) is None}
 
 
 def _fits(check: Check, gpus: int) -> bool:

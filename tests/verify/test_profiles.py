@@ -110,3 +110,17 @@ def test_every_other_check_means_something_without_claims() -> None:
     assert plain
     for check in plain:
         assert "not inside" not in check.evaluate(check.probe(), NO_CLAIMS).observed, check.id
+
+
+def test_a_package_that_nobody_claims_and_that_is_missing_is_not_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claimed it must be there; installed it must work."""
+    from verify.registry import CHECKS as REAL
+
+    def required(claims: Claims) -> bool:
+        return "train-gpt2" in plan_profile(find_profile("cpu"), REAL, claims, (), 0).required
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert not required(NO_CLAIMS)
+    assert required(Claims({"packages": {"transformers": "9.9.9"}}, {}))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: object())
+    assert required(NO_CLAIMS)

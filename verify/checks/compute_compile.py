@@ -32,8 +32,7 @@ def _compile(device: str) -> Dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="gpuyard-compile-") as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{cache}/inductor"
         os.environ["TRITON_CACHE_DIR"] = f"{cache}/triton"
-        # One kernel needs no pool of compiler processes and no search for vector
-        # instructions, which starts a Python with torch for each set.
+        # As torchhost sets them; here for a probe that runs without it.
         os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "0"
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         return _compare(device, cache)
