@@ -16,6 +16,7 @@ import pytest
 from gpuyard import build
 from gpuyard.assemble.builder import Options
 from gpuyard.catalogue import Catalogue
+from gpuyard.claims import Product
 from tests.assemble import small
 from tests.assemble.filesystem import Node, nodes, read
 
@@ -46,6 +47,21 @@ class Pair:
         found = self.client.images.get(image).attrs["Config"]
         assert isinstance(found, dict)
         return found
+
+
+@dataclass(frozen=True)
+class FullSize(Product):
+    """A product under a tag of the tests' own."""
+
+    way: str = ""
+
+    @property
+    def tag(self) -> str:
+        return f"gpuyard-full:{self.way}"
+
+    @property
+    def full_tag(self) -> str:
+        return f"gpuyard-full:{self.way}-full"
 
 
 def build_pair(table: Catalogue, client: docker.DockerClient, folder: Path, image: str) -> Pair:
@@ -100,6 +116,21 @@ def test_both_builders_make_the_same_file_system(pair: Pair) -> None:
     code = [path for path in found if path.endswith(".pyc")]
     assert [path for path in found if path not in code] == []
     assert other_code(pair, code) == []
+
+
+@pytest.mark.full
+@pytest.mark.engine
+def test_both_builders_make_the_same_default_image(table: Catalogue, docker_client: docker.DockerClient) -> None:
+    """The default line's workbench at its full size, compared in the same way."""
+    made = [FullSize(table, table.default_line, "workbench", table.default_os, way) for way in ("docker", "layers")]
+    build.from_dockerfiles(made[0], "auto", False)
+    build.from_layers(made[1], Options())
+    try:
+        test_both_builders_make_the_same_file_system(Pair(docker_client, made[0].tag, made[1].tag))
+    finally:
+        for product in made:
+            docker_client.images.remove(product.tag, force=True)
+            docker_client.images.remove(product.full_tag, force=True)
 
 
 @pytest.mark.engine
