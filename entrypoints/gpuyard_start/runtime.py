@@ -60,7 +60,8 @@ def environment(env: dict[str, str], user: User, dropped: bool = False) -> tuple
         changed.setdefault("LOGNAME", changed["USER"])
     if home != Path("/") and os.access(home, os.W_OK | os.X_OK):
         return changed, None
-    why = unwritable(home, user.uid, dropped) or f"the home folder {home} is not one"
+    none = f"uid {user.uid} has no home folder in this image"
+    why = none if home == Path("/") else unwritable(home, user.uid, dropped) or none
     try:
         replacement = make_folder() / "home"
         replacement.mkdir(mode=0o700, exist_ok=True)

@@ -22,7 +22,9 @@ OOM_SCORE = "500"
 # Each session has its own.
 _PER_SESSION = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "MAIL", "TERM"})
 # These have done their work when the start is over.
-_SPENT = frozenset({"SSH_PUBLIC_KEY", "PUBLIC_KEY", "JUPYTER_TOKEN_FILE", "JUPYTER_PASSWORD_HASH", PASS})
+_SPENT = frozenset(
+    {"SSH_PUBLIC_KEY", "PUBLIC_KEY", "JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE", "JUPYTER_PASSWORD_HASH", PASS}
+)
 _SECRET_WORDS = frozenset(
     (
         *("TOKEN", "TOKENS", "PAT", "AUTH", "SECRET", "SECRETS", "CREDENTIAL", "CREDENTIALS"),
