@@ -7,9 +7,9 @@ VERIFY_ARGS ?=
 PYTEST_ARGS ?=
 GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
-SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify) images/base/profile
+SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints/apt 'entrypoints/services/*/run') images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build bench-verify bench-start
+.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build bench-compression bench-verify bench-start
 
 help: ## Show these targets
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -62,6 +62,9 @@ lock-host: .venv/.host ## Resolve gpuyard's own requirements anew
 
 bench-build: .venv/.tests ## Time builds: cold, warm, after an edit, and the plain Dockerfile way
 	.venv/bin/python -m tests.bench_build
+
+bench-compression: .venv/.tests ## What zstd costs and saves against the default, on two large libraries
+	.venv/bin/python -m tests.bench_compression
 
 bench-start: .venv/.tests ## Time Jupyter and SSH to their first answer, against the bare programs
 	.venv/bin/python -m tests.bench_start

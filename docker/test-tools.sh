@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Programs of the system that the tests use and a bare machine may lack: an SSH client as users have
-# it, and a C compiler for stand-ins of the driver.
+# Programs of the system that the tests use and a bare machine may lack: an SSH client and rsync as
+# users have them, a C compiler for stand-ins of the driver, nginx and openssl for Jupyter's tests.
 set -euo pipefail
 
 missing=()
 command -v ssh >/dev/null && command -v ssh-keygen >/dev/null || missing+=(openssh-client)
 command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+command -v rsync >/dev/null || missing+=(rsync)
+command -v openssl >/dev/null || missing+=(openssl)
+[[ -x /usr/sbin/nginx ]] || missing+=(nginx-light)
 
 ((${#missing[@]})) || exit 0
 if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then

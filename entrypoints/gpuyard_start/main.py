@@ -16,6 +16,7 @@ from . import (
     keys,
     limits,
     mounts,
+    names,
     overlay,
     ports,
     privileges,
@@ -101,7 +102,7 @@ def check_services(wanted: config.Config, user: runtime.User) -> None:
         tls.check(wanted.jupyter)
     if wanted.ssh:
         ports.check(wanted.ssh.port, "SSH", "GPUYARD_SSH_PORT")
-        if user.uid == 0 or user.name is None:
+        if user.uid == 0 or (user.name is None and not names.possible(user.uid)):
             who = "root" if user.uid == 0 else f"uid {user.uid}, which has no name in this image"
             raise Refusal(f"SSH does not serve {who}: leave out --user, or say GPUYARD_SERVICES=jupyter")
         ssh.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER)
@@ -154,6 +155,8 @@ def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
     env, notice = runtime.environment(env, made.user, dropped=made.target is not None)
     if notice:
         log.warning(notice)
+    if made.user.name is None and names.possible(made.user.uid):
+        names.give(made.user.uid, os.getgid(), Path(env["HOME"]), sessions.PROGRAM)
     if number := limits.processors():
         env.setdefault("OMP_NUM_THREADS", str(number))
         log.info(f"processor time is limited to that of {number}: OMP_NUM_THREADS is {env['OMP_NUM_THREADS']}")
@@ -184,7 +187,7 @@ def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
             f"sessions and kernels do not get these, whose names say secret: {', '.join(secrets)}"
             f" ({sessions.PASS}={secrets[0]} passes one on)"
         )
-    scan = set_up_services(wanted, made.user, variables, log)
+    scan = set_up_services(wanted, runtime.current_user(env), variables, log)
     hooks.run(made.start, env, log)
     service_env = {name: env[name] for name in ("USER", "LOGNAME") if name in env} | variables
     if not command:

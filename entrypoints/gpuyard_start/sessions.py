@@ -16,6 +16,7 @@ from .folder import find_folder
 
 FILE = "environment"
 SHELL = "/bin/bash"
+PROGRAM = Path(__file__).resolve().parent.parent / "session"
 PASS = "GPUYARD_PASS"
 # What runs in a session is ended before Jupyter and sshd are when memory runs out.
 OOM_SCORE = "500"

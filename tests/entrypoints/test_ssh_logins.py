@@ -178,11 +178,25 @@ def test_a_read_only_folder_for_host_keys_is_refused_unless_it_holds_one(
         wait_for(lambda: greeting(host_port(container, 2222)))
 
 
-def test_a_user_without_a_name_is_told_that_ssh_does_not_serve_it(run: Any, key: KeyPair) -> None:
-    """In one line, before anything is started."""
-    ended = run(user="12345:0", environment={"SSH_PUBLIC_KEY": key.public})
+@pytest.mark.parametrize("user", ["12345:0", "54321:54321"])
+def test_ssh_serves_any_user_number(run_container: Any, key: KeyPair, user: str) -> None:
+    """Under a name that the log tells, with a home, and with ssh and git working inside."""
+    environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
+    name = f"uid{user.split(':')[0]}"
+    with run_container(None, user=user, environment=environment, ports=PORTS) as container:
+        port = host_port(container, 2222)
+        wait_for(lambda: greeting(port))
+        done = call(key.ssh(port, "whoami; touch ~/x && echo home; ssh -G host | head -1", user=name))
+        assert done.stdout.splitlines()[:2] == [name, "home"]
+        assert "host" in done.stdout.splitlines()[2]
+        assert f"log in as {name}" in log_of(container)
+
+
+def test_a_number_of_a_service_has_no_name_and_no_ssh(run: Any, key: KeyPair) -> None:
+    """Numbers below 500 are the system's: told in one line, before anything is started."""
+    ended = run(user="300:300", environment={"SSH_PUBLIC_KEY": key.public})
     assert ended.code == 2
-    assert "SSH does not serve uid 12345" in ended.stderr
+    assert "SSH does not serve uid 300" in ended.stderr
 
 
 def test_a_key_file_that_cannot_be_read_is_refused_with_the_ways_out(run: Any, key: KeyPair, tmp_path: Path) -> None:

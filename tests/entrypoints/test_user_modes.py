@@ -30,8 +30,8 @@ class Mode:
 
 MODES = (
     Mode("default", "1000:1000 trainer"),
-    Mode("user", "4321:4321 -", {"user": "4321:4321"}),
-    Mode("user-group-0", "12345:0 -", {"user": "12345:0"}),
+    Mode("user", "4321:4321 uid4321", {"user": "4321:4321"}),
+    Mode("user-group-0", "12345:0 uid12345", {"user": "12345:0"}),
     Mode("root", "0:0 root", {"user": "0"}, {"GPUYARD_ALLOW_ROOT": "yes"}),
     Mode("uid", "1005:1000 trainer", {"user": "root"}, {"GPUYARD_UID": "1005"}),
     Mode("uid-gid", "1005:1006 trainer", {"user": "root"}, {"NB_UID": "1005", "NB_GID": "1006"}),
@@ -40,7 +40,7 @@ MODES = (
     Mode("all", "1005:1006 alice", {"user": "root"}, {"NB_USER": "alice", "NB_UID": "1005", "NB_GID": "1006"}),
     Mode(
         "read-only",
-        "1005:1000 -",
+        "1005:1000 uid1005",
         {"user": "root", "read_only": True, "tmpfs": {"/tmp": "", "/run": ""}},
         {"GPUYARD_UID": "1005"},
     ),

@@ -19,6 +19,9 @@ FILES = (
     "test_compute.py",
     "test_compute_shm.py",
     "test_train.py",
+    "test_compute_ops.py",
+    "test_distributed.py",
+    "test_generators.py",
     "test_torchhost.py",
     "test_cli.py::test_an_interrupt_ends_within_a_second_and_leaves_nothing[15-torch-import]",
 )
