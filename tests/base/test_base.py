@@ -45,5 +45,5 @@ def test_two_bootstraps_give_the_same_bytes(table: Catalogue, tmp_path: Path) ->
         base.bootstrap(table.os[table.default_os], tar)
     first, second = (hashlib.sha256(tar.read_bytes()).hexdigest() for tar in tars)
     assert first == second
-    with tarfile.open(tars[0]) as tar:
-        assert tar.getmember("./etc/machine-id").size == 0
+    with tarfile.open(tars[0]) as archive:
+        assert archive.getmember("./etc/machine-id").size == 0
