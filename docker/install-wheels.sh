@@ -6,9 +6,11 @@ set -euo pipefail
 
 lock=$1
 python=/opt/venv/bin/python
-site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+site=$("$python" -B -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 configure() {
+  # An interpreter started here would leave byte code with times in it (setuptools' hook does).
+  export PYTHONDONTWRITEBYTECODE=1
   # Copies, because the cache lies on another file system than the layer; no installer's name or
   # time goes into a layer.
   export UV_CACHE_DIR=/var/cache/uv UV_LINK_MODE=copy UV_NO_INSTALLER_METADATA=1
