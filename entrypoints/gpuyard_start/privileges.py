@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import mounts
+from . import mounts, names, sessions
 from .errors import Refusal
 from .users import HOME, PASSWD, Target, listable
 
@@ -163,7 +163,7 @@ def become_user(target: Target) -> list[str]:
     )  # fmt: skip
     if changed and listable(target):
         list_user(target)
-    elif changed:
+    elif changed and not (names.possible(target.uid) and names.give(target.uid, target.gid, HOME, sessions.PROGRAM)):
         warnings.append(f"{PASSWD} is mounted or read-only: uid {target.uid} has no name here")
     warnings += give(target)
     drop(target)
