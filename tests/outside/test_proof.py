@@ -70,7 +70,7 @@ def test_the_default_image_passes_from_outside_and_its_report_is_written(
     A proxy that the environment names is for other machines, never for these containers.
     """
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    names = "content,config,start,ssh,jupyter,shm-size"
+    names = "content,config,start,ssh,jupyter,engine-host,shm-size"
     with pytest.raises(SystemExit) as ended:
         main(["verify", "--gpus", "none", "--no-build", "--only", names, "--report-dir", str(tmp_path)])
     said = capsys.readouterr().out

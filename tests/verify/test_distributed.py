@@ -119,6 +119,7 @@ def test_a_rank_without_its_gpu_is_named() -> None:
 
 def test_real_ranks_meet_reduce_and_average() -> None:
     """By fork and by torchrun's agent, with torch's own gloo."""
+    pytest.importorskip("torch")
     ended = verify("--only", "distributed", "--json", "-")
     report = json.loads(ended.stdout)
     assert ended.returncode == 0, report["result"]
@@ -129,6 +130,7 @@ def test_real_ranks_meet_reduce_and_average() -> None:
 
 def test_an_interface_that_does_not_exist_is_named() -> None:
     """gloo's own error, explained; the interface check says it without torch."""
+    pytest.importorskip("torch")
     ended = verify("--only", "gloo-two-ranks,interface", "--json", "-", GLOO_SOCKET_IFNAME="nope7")
     found = {f["check"]: f for f in json.loads(ended.stdout)["findings"]}
     assert ended.returncode == 1
