@@ -16,6 +16,7 @@ from typing import cast
 
 import httpx2
 from packaging.utils import parse_wheel_filename
+from pip._internal.models.index import PyPI
 from unearth.auth import MultiDomainBasicAuth
 from unearth.collector import collect_links_from_location
 from unearth.fetchers import Fetcher, PyPIClient
@@ -27,7 +28,8 @@ from gpuyard.process import log, run
 from gpuyard.store import sha256_of
 from gpuyard.wheels.locked import Locked, best
 
-PUBLIC = "https://pypi.org/simple/"
+PUBLIC = PyPI.simple_url.rstrip("/") + "/"
+"""The index that pip takes where nobody named one, by pip's own word."""
 
 
 @dataclass(frozen=True)
