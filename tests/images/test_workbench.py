@@ -127,18 +127,27 @@ def test_a_promised_program_is_there(inside: Any, program: str) -> None:
     assert inside.exists(program) or inside.file(f"/usr/sbin/{program}").exists
 
 
-def test_no_program_gives_its_user_another_identity(inside: Any) -> None:
-    """No set-user-id or set-group-id file is left in the image."""
-    assert inside.check_output("find / -xdev -type f -perm /6000 2>/dev/null || true") == ""
+def privileged_files(host: Any) -> list[str]:
+    """The files of the image that run as another user or group than their caller, seen by root."""
+    return list(host.check_output("find / -xdev -type f -perm /6000").splitlines())
 
 
-def test_each_cuda_library_stands_in_the_image_once(inside: Any) -> None:
+def test_no_program_gives_its_user_another_identity(run_container: Runner) -> None:
+    """No set-user-id or set-group-id file is left in the image; one that is added would be seen."""
+    with run_container(["sleep", "infinity"]) as container:
+        root = testinfra.get_host(f"docker://root@{container.id}")
+        assert privileged_files(root) == []
+        root.check_output("install -m 4755 /bin/true /usr/local/bin/other")
+        assert privileged_files(root) == ["/usr/local/bin/other"]
+
+
+def test_each_cuda_library_stands_in_the_image_once(shell: Container) -> None:
     """No shared library that training loads has a second copy under the same name.
 
     triton carries its own profiler (CUPTI) beside its compiler, which only its profiler loads.
     """
-    found = inside.check_output(
-        "find / -xdev -type f -name 'lib*.so*' -regex '.*/lib\\(cu\\|nccl\\|nv\\)[^/]*' -not -path '*/triton/*' || true"
+    found = testinfra.get_host(f"docker://root@{shell.id}").check_output(
+        "find / -xdev -type f -name 'lib*.so*' -regex '.*/lib\\(cu\\|nccl\\|nv\\)[^/]*' -not -path '*/triton/*'"
     )
     names = Counter(Path(path).name for path in found.splitlines())
     assert names["libcudnn.so.9"] == 1
