@@ -5,48 +5,12 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-sources=/etc/apt/sources.list.d/gpuyard-engine.sources
-preferences=/etc/apt/preferences.d/gpuyard-engine
-export DEBIAN_FRONTEND=noninteractive
+# shellcheck source=docker/newer-release.sh
+. "$here/newer-release.sh"
 
 fail() {
   echo "install-engine: $*" >&2
   exit 1
-}
-
-# The archive this machine already uses for its own release (a mirror, perhaps).
-archive_of() {
-  # shellcheck disable=SC2016  # apt's own placeholders
-  apt-get indextargets --format '$(CODENAME) $(REPO_URI)' |
-    awk -v codename="$1" '$1 == codename { print $2; exit }'
-}
-
-add_newer_release() {
-  local archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-  apt-get update -q
-  archive=$(archive_of "$VERSION_CODENAME")
-  [[ -n $archive ]] || fail "no APT source for $VERSION_CODENAME found; add one to /etc/apt/sources.list.d and run again"
-  {
-    echo "# Made by gpuyard (docker/install-engine.sh): the Docker engine of Debian 13 on an older Debian."
-    printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\n' "$archive"
-    [[ ! -e $keyring ]] || printf 'Signed-By: %s\n' "$keyring"
-  } >"$sources"
-  # A negative priority keeps everything else of that release away; runc is not
-  # named because the newer one wants a newer libc.
-  cat >"$preferences" <<'PIN'
-Package: *
-Pin: release n=trixie
-Pin-Priority: -10
-
-Package: docker.io docker-cli docker-buildx docker-compose containerd
-Pin: release n=trixie
-Pin-Priority: 990
-PIN
-}
-
-install_packages() {
-  apt-get update -q
-  apt-get install -q -y --no-install-recommends "$@"
 }
 
 write_daemon_configuration() {
@@ -63,7 +27,8 @@ main() {
   write_daemon_configuration
   case "$ID-${VERSION_ID:-unstable}" in
     debian-12)
-      add_newer_release
+      # runc is not named because the newer one wants a newer libc.
+      use_newer_release gpuyard-engine docker.io docker-cli docker-buildx docker-compose containerd
       install_packages docker.io docker-cli docker-buildx docker-compose iptables
       ;;
     debian-*) install_packages docker.io docker-cli docker-buildx docker-compose iptables ;;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Programs of the system that the tests use and a bare machine may lack: an SSH client and rsync as
-# users have them, a C compiler for stand-ins of the driver, nginx and openssl for Jupyter's tests.
+# users have them, a C compiler for stand-ins of the driver, nginx and openssl for Jupyter's tests, a
+# registry and three clients for publishing.
 set -euo pipefail
 
 missing=()
@@ -10,10 +11,19 @@ command -v rsync >/dev/null || missing+=(rsync)
 command -v openssl >/dev/null || missing+=(openssl)
 [[ -x /usr/sbin/nginx ]] || missing+=(nginx-light)
 
-((${#missing[@]})) || exit 0
+registry=()
+[[ -x /usr/bin/docker-registry ]] || registry+=(docker-registry)
+command -v skopeo >/dev/null || registry+=(skopeo)
+command -v oras >/dev/null && command -v cosign >/dev/null || registry+=(oras cosign)
+
+((${#missing[@]} + ${#registry[@]})) || exit 0
 if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-  echo "test-tools: the tests need ${missing[*]}. On Debian: sudo apt-get install ${missing[*]}" >&2
+  echo "test-tools: the tests need ${missing[*]} ${registry[*]}. On Debian, install them with sudo apt-get install" >&2
   exit 1
 fi
-apt-get update -q
-DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+if ((${#missing[@]})); then
+  apt-get update -q
+  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+fi
+((${#registry[@]})) || exit 0
+"$(dirname "${BASH_SOURCE[0]}")/install-publish.sh" "${registry[@]}"

@@ -90,7 +90,7 @@ def test_an_older_debian_gets_the_engine_and_nothing_else_of_the_newer(tmp_path:
     made = ["mmdebstrap", "--variant=minbase", "--mode=root", "--include=ca-certificates", "bookworm", str(root)]
     subprocess.run(made, check=True, capture_output=True)
     (root / "scripts").mkdir()
-    for name in ("install-engine.sh", "daemon.json"):
+    for name in ("install-engine.sh", "newer-release.sh", "daemon.json"):
         (root / "scripts" / name).write_text((paths.DOCKER / name).read_text())
     (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
     (root / "usr/sbin/policy-rc.d").chmod(0o755)
