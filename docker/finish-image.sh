@@ -25,8 +25,21 @@ ln -s "$target/entrypoints/verify" /usr/local/bin/verify
 for name in apt apt-get; do ln -s "$target/entrypoints/apt" "/usr/local/bin/$name"; done
 # SSH sessions get the container's environment from their login shell, which then becomes bash.
 sed -i "/^trainer:/s|:[^:]*\$|:$target/entrypoints/session|" /etc/passwd
+# The constraints hold without the image's variables too.
+ln -sf /etc/gpuyard/pip.conf /etc/pip.conf
+install -d /etc/uv
+ln -sf /etc/gpuyard/uv.toml /etc/uv/uv.toml
+ln -s "$target/entrypoints/licenses" /usr/local/bin/licenses
 install -D -m 0644 "$target/entrypoints/ipython_kernel_config.py" /etc/ipython/ipython_kernel_config.py
 /opt/venv/bin/python - <<'PY'
 import pathlib, sysconfig
-pathlib.Path(sysconfig.get_path("purelib"), "gpuyard.pth").write_text("/opt/gpuyard\n")
+site = pathlib.Path(sysconfig.get_path("purelib"))
+(site / "gpuyard.pth").write_text("/opt/gpuyard\n")
+# One place for the licences of torch and of NVIDIA's packages, which lie with their wheels' metadata.
+licenses = pathlib.Path("/opt/gpuyard/licenses")
+licenses.mkdir()
+for line in pathlib.Path("/etc/gpuyard/constraints.txt").read_text().splitlines():
+    name, held, version = line.partition("===")
+    if held:
+        (licenses / name).symlink_to(site / f"{name.replace('-', '_')}-{version}.dist-info")
 PY

@@ -96,12 +96,30 @@ def image_json(product: Product) -> dict[str, Any]:
     }
 
 
-def constraints(product: Product) -> str:
+def held(product: Product) -> dict[str, str]:
     """What a user's install may not change: torch, its siblings, and NVIDIA's packages."""
-    held = {"torch", "torchvision", "torchaudio", "triton"}
-    packages = product.locks.packages(["cuda", "torch"])
-    lines = [f"{n}=={v}" for n, v in sorted(packages.items()) if n in held or NVIDIA.match(n)]
-    return "# Held by gpuyard: an install that needs another version is refused.\n" + "\n".join(lines) + "\n"
+    siblings = {"torch", "torchvision", "torchaudio", "triton"}
+    packages = product.locks.packages([layer for layer in product.layers if layer != "workbench"])
+    return {n: v for n, v in sorted(packages.items()) if n in siblings or NVIDIA.match(n)}
+
+
+def constraints(product: Product) -> str:
+    """The held packages as pip and uv read them, at exactly these builds.
+
+    ``==`` would let a build with a local version (``+cpu``) take the place of the same release; ``===`` does not.
+    """
+    lines = [f"{name}==={version}\n" for name, version in held(product).items()]
+    return "# Held by gpuyard: an install that needs another version is refused.\n" + "".join(lines)
+
+
+def pip_configuration() -> str:
+    """pip's system-wide file, for whoever comes without the image's variables (env -i, cron)."""
+    return "[install]\nconstraint = /etc/gpuyard/constraints.txt\n"
+
+
+def uv_configuration(product: Product) -> str:
+    """uv's system-wide file, for the same."""
+    return "constraint-dependencies = " + json.dumps([f"{n}==={v}" for n, v in held(product).items()], indent=1) + "\n"
 
 
 def labels(product: Product, revision: str, origin: str) -> dict[str, str]:
@@ -159,10 +177,12 @@ def tables_text(catalogue: Catalogue) -> str:
 
 
 def write_claims(product: Product, folder: Path) -> None:
-    """Writes what becomes /etc/gpuyard: image.json, constraints.txt and the locks."""
+    """Writes what becomes /etc/gpuyard: image.json, the constraints for pip and uv, and the locks."""
     (folder / "locks").mkdir(parents=True, exist_ok=True)
     (folder / "image.json").write_text(json.dumps(image_json(product), indent=1) + "\n")
     (folder / "constraints.txt").write_text(constraints(product))
+    (folder / "pip.conf").write_text(pip_configuration())
+    (folder / "uv.toml").write_text(uv_configuration(product))
     for layer in product.layers:
         (folder / "locks" / f"{layer}.txt").write_text(product.locks.path(layer).read_text())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from docker.models.containers import Container
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
 from tests.containers import Run, Runner
+from tests.images.index import wheel
 
 pytestmark = pytest.mark.image
 
@@ -33,23 +33,10 @@ def inside(shell: Container) -> Any:
     return testinfra.get_host(f"docker://{shell.id}")
 
 
-def wheel(folder: Path, name: str, version: str, requires: str = "") -> None:
-    """A wheel with one module and perhaps one requirement."""
-    info = f"{name}-{version}.dist-info"
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        archive.writestr(f"{name}.py" if name != "torch" else "torch/__init__.py", f"__version__ = '{version}'\n")
-        archive.writestr(f"{info}/METADATA", metadata + (f"Requires-Dist: {requires}\n" if requires else ""))
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-
-
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """An index of two harmless looking packages and a newer torch."""
+    """An index of one harmless package."""
     wheel(tmp_path, "harmless", "1.0")
-    wheel(tmp_path, "greedy", "1.0", "torch>=99")
-    wheel(tmp_path, "torch", "99.0")
     tmp_path.chmod(0o755)
     return tmp_path
 
@@ -98,18 +85,6 @@ def test_a_user_installs_packages(run: Run, wheels: Path) -> None:
     script = "pip install -q --no-index --find-links /wheels harmless >&2 && python -c 'import harmless; print(1)'"
     ended = run("bash", "-c", script, volumes={str(wheels): {"bind": "/wheels", "mode": "ro"}})
     assert ended.stdout == "1\n", ended.stderr
-
-
-@pytest.mark.parametrize(
-    "installer", ["pip install --no-index --find-links /wheels", "uv pip install --offline --no-index -f /wheels"]
-)
-def test_an_install_that_would_swap_torch_is_refused(run: Run, wheels: Path, table: Catalogue, installer: str) -> None:
-    """A package that wants another torch fails to install, and torch is still the same."""
-    script = f"{installer} greedy >&2; echo $?; python -c 'import torch; print(torch.__version__)'"
-    ended = run("bash", "-c", script, volumes={str(wheels): {"bind": "/wheels", "mode": "ro"}})
-    code, version = ended.stdout.split()
-    assert code != "0"
-    assert version == table.line[table.default_line].torch_version
 
 
 def test_the_user_and_the_folders_are_there(inside: Any) -> None:
