@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gpuyard.build import revision
-from gpuyard.commands import build, clean, engine, fetch, list_, lock, report, reproduce, run, verify
+from gpuyard.commands import build, clean, diff, engine, fetch, list_, lock, pick, report, reproduce, run, verify
 from gpuyard.errors import UserError
 
 HELP = """PyTorch + CUDA training images, built from hash-locked parts and proven from inside.
@@ -25,6 +25,8 @@ app.command("reproduce")(reproduce.reproduce_)
 app.command("verify")(verify.verify)
 app.command("run")(run.run)
 app.command("list")(list_.list_)
+app.command("pick")(pick.pick)
+app.command("diff")(diff.diff)
 app.command("lock")(lock.lock)
 app.command("report")(report.report)
 app.command("clean")(clean.clean)
