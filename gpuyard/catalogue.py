@@ -100,6 +100,8 @@ class Gpu(Row):
 
     generation: str
     names: tuple[str, ...]
+    first_driver: Release | None = None
+    last_branch: int | None = None
 
 
 class Catalogue(Row):
@@ -157,6 +159,10 @@ class Catalogue(Row):
     def driver_floor(self, line: Line) -> str:
         """The oldest driver that runs this line at all."""
         return self.drivers.family[line.cuda_major]
+
+    def driver_on(self, line: Line, capability: str) -> str:
+        """The oldest driver that runs this line on that GPU: the line's own, or the first that knows the GPU."""
+        return max(self.driver_floor(line), self.gpu[capability].first_driver or "0", key=Version)
 
     def driver_full(self, line: Line) -> str:
         """The driver that came with this line's CUDA: every feature, PTX included."""

@@ -1,0 +1,142 @@
+"""`gpuyard pick`: the rules, on a table with versions that exist nowhere; and the table in docs/support.md."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gpuyard import paths, picture
+from gpuyard.catalogue import Catalogue
+from gpuyard.errors import UsageError, UserError
+from gpuyard.pick import Answer, Driver, answers, best, capabilities
+
+
+@pytest.fixture(scope="module")
+def small(table: Catalogue) -> Catalogue:
+    """Two lines of two CUDA families; three GPUs: one old, one for both, one new."""
+    row = table.line[table.default_line]
+    old = row.model_copy(update={"cuda": "900.1", "arch_list": ("sm_10", "sm_20")})
+    new = row.model_copy(update={"cuda": "901.5", "arch_list": ("sm_20", "sm_30")})
+    gpu = next(iter(table.gpu.values()))
+    gpus = {
+        "1.0": gpu.model_copy(
+            update={"generation": "Elder", "names": ("E1",), "last_branch": 400, "first_driver": None}
+        ),
+        "2.0": gpu.model_copy(update={"generation": "Middle", "names": ("M1", "M1 Ti"), "first_driver": None}),
+        "3.0": gpu.model_copy(update={"generation": "Young", "names": ("Y1", "GB1"), "first_driver": "450.1"}),
+    }
+    bundled = {"900.1": "350.5", "901.5": "460.2"}
+    drivers = table.drivers.model_copy(update={"bundled": bundled, "family": {"900": "300.0", "901": "420.7"}})
+    changed = {"line": {"1.0": old, "2.0": new}, "default_line": "1.0", "gpu": gpus, "drivers": drivers}
+    return table.model_copy(update=changed)
+
+
+def asked(small: Catalogue, driver: str | None, *gpus: str) -> dict[str, Answer]:
+    """Answers by line."""
+    wanted = [cc for gpu in gpus for cc in capabilities(small, gpu)]
+    return {answer.line: answer for answer in answers(small, Driver.parse(driver) if driver else None, wanted)}
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpu", "old", "new"),
+    [
+        ("360.1", "M1", (True, True), (False, False)),
+        ("320", "M1", (True, False), (False, False)),
+        ("299.9", "M1", (False, False), (False, False)),
+        ("425", "M1", (True, True), (True, False)),
+        ("460.2", "M1 Ti", (True, True), (True, True)),
+        ("460.1", "M1", (True, True), (True, False)),
+        ("401", "E1", (False, False), (False, False)),
+        ("400.9", "E1", (True, True), (False, False)),
+        ("449", "Y1", (False, False), (False, False)),
+        ("450.1", "Y1", (False, False), (True, False)),
+    ],
+)
+def test_driver_and_gpu_decide(
+    small: Catalogue, driver: str, gpu: str, old: tuple[bool, bool], new: tuple[bool, bool]
+) -> None:
+    """Family floor, the driver that came with CUDA, the GPU's first driver and its last branch each count."""
+    found = asked(small, driver, gpu)
+    assert [(found[line].runs, found[line].complete) for line in ("1.0", "2.0")] == [old, new]
+
+
+def test_several_gpus_must_all_run(small: Catalogue) -> None:
+    """An old and a new GPU in one machine have no line in common."""
+    assert not any(answer.runs for answer in asked(small, "500", "E1", "Y1").values())
+
+
+def test_the_default_line_wins_where_it_runs_and_else_the_newest(small: Catalogue) -> None:
+    """A recommendation is what most people use."""
+    running = [Answer("1.0", True, False, ""), Answer("2.0", True, True, "")]
+    assert best(small, running) == running[0]
+    assert best(small, [Answer("1.0", False, False, ""), running[1]]) == running[1]
+    assert best(small, [Answer("1.0", False, False, "")]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "8.0"),
+        ("nvidia geforce rtx 4090 laptop gpu", "8.9"),
+        ("Tesla T4", "7.5"),
+        ("8.6", "8.6"),
+    ],
+)
+def test_a_gpu_is_found_as_nvidia_smi_names_it(table: Catalogue, name: str, capability: str) -> None:
+    """Maker, socket and memory in the name do not matter."""
+    assert capabilities(table, name) == [capability]
+
+
+def test_the_longer_name_wins(table: Catalogue) -> None:
+    """`RTX A6000` is not `A6`, and `M1 Ti` not `M1`: whole words, longest first."""
+    (cc,) = capabilities(table, "RTX 6000 Ada")
+    assert table.gpu[cc].generation == "Ada"
+    assert len(capabilities(table, "Blackwell")) > 1
+
+
+def test_an_unknown_gpu_names_the_nearest(table: Catalogue) -> None:
+    """A typing error is one line."""
+    with pytest.raises(UsageError, match="Did you mean 'RTX 4090'"):
+        capabilities(table, "RTX 4900")
+
+
+def test_an_arm64_board_is_refused(small: Catalogue) -> None:
+    """There are no images for it."""
+    with pytest.raises(UserError, match="arm64"):
+        capabilities(small, "NVIDIA GB1")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("new", "expected a driver version"), ("9.9", "looks like a CUDA version")]
+)
+def test_what_is_no_driver_is_refused(text: str, words: str) -> None:
+    """The CUDA version that nvidia-smi prints beside it is a common mistake."""
+    with pytest.raises(UsageError, match=words):
+        Driver.parse(text)
+
+
+def test_the_command_answers_as_json_and_fails_where_nothing_runs() -> None:
+    """For scripts: a tag on success, exit 1 and one line without one."""
+    command = [sys.executable, "-m", "gpuyard", "pick", "--json", "--gpu", "H100", "--driver"]
+    done = subprocess.run([*command, "999"], check=True, capture_output=True, text=True, cwd=paths.ROOT)
+    assert ":v" in json.loads(done.stdout)["tag"]
+    done = subprocess.run([*command, "100"], check=False, capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["tag"] is None
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_generated_text_is_put_between_its_markers_only() -> None:
+    """The rest of the page stays; a page without markers is refused."""
+    page = f"a\n{picture.begin('x')}\nold\n{picture.end('x')}\nb\n"
+    assert picture.between(page, "x", "new\\1") == page.replace("old", "new\\1")
+    assert picture.between(page, "y", "new") is None
+
+
+def test_the_support_page_shows_the_catalogues_drivers(table: Catalogue) -> None:
+    """docs/support.md is what `gpuyard page` writes today."""
+    page = (paths.ROOT / "docs" / "support.md").read_text()
+    assert picture.between(page, "gpus", picture.drivers_and_gpus(table)) == page
