@@ -70,7 +70,7 @@ def _characters_task(build: Callable[[int], Any], length: int, count: int) -> Ca
 _LSTM_TASK = _characters_task(CharacterGenerator, 32, 1024)
 _GPT2_TASK = _characters_task(gpt2, 32, 1024)
 
-RNN_TITLES = Recipe("rnn-titles", _titles_task, collate_titles, 14, 25, 2e-3, bound=0.3)
+RNN_TITLES = Recipe("rnn-titles", _titles_task, collate_titles, 5, 25, 4e-3, bound=0.3)
 TRANSFORMER_REVERSAL = Recipe(
     "transformer-reversal", _reversal_task, collate_reversals, 4, 32, 5e-3, bound=0.5, accumulate=2
 )
