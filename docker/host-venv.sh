@@ -43,7 +43,11 @@ make_command() {
   local site
   site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   pwd >"$site/gpuyard.pth"
-  printf '#!%s\nfrom gpuyard.cli import main\n\nmain()\n' "$PWD/$venv/bin/python" >"$venv/bin/gpuyard"
+  # Guarded, because the processes that make layers import their parent's main module.
+  {
+    printf '#!%s\nfrom gpuyard.cli import main\n\n' "$PWD/$venv/bin/python"
+    printf 'if __name__ == "__main__":\n    main()\n'
+  } >"$venv/bin/gpuyard"
   chmod 0755 "$venv/bin/gpuyard"
 }
 
