@@ -14,6 +14,7 @@ from typing import List, NoReturn, Optional, Sequence
 
 from verify import cases, registry
 from verify.claims import BadClaims, load_claims
+from verify.early import without_required_gpu
 from verify.environment import page
 from verify.explain import explain, list_checks
 from verify.gpu_signs import count_gpus
@@ -37,6 +38,9 @@ also:
 
 profiles:
 """ + "\n".join(f"  {profile.name:10} {profile.purpose}" for profile in PROFILES)
+
+
+LEVELS = [level.value for level in Level]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     add("--profile", metavar="NAME", help="which checks to run and which must pass (default: default)")
     add("--only", metavar="IDS", action="append", help="run and require these checks or groups, comma-separated")
     add("--require", metavar="IDS", action="append", help="these must pass as well, comma-separated")
-    add("--level", choices=[level.value for level in Level], help="leave out what needs more than this")
+    add("--level", metavar="LEVEL", type=_level, help=f"leave out what needs more than this: {', '.join(LEVELS)}")
     add("--quick", action="store_true", help="the profile quick: half a second, without torch and cuInit")
     add(
         "--watch",
@@ -102,6 +106,12 @@ def parser() -> argparse.ArgumentParser:
     add("--quiet", action="store_true", help="print the verdict only")
     add("--no-color", action="store_true", help="no colours (also by NO_COLOR or when stdout is no terminal)")
     return parser
+
+
+def _level(text: str) -> Level:
+    if text not in LEVELS:
+        raise argparse.ArgumentTypeError(registry.unknown_text("level", text, LEVELS))
+    return Level(text)
 
 
 def _seconds(text: str) -> float:
@@ -138,8 +148,7 @@ def _plan(options: argparse.Namespace, claims: Claims) -> Plan:
     profile = find_profile(options.profile or ("quick" if options.quick else "default"))
     if only:
         return plan_only(registry.CHECKS, only, require)
-    level = Level(options.level) if options.level else None
-    return plan_profile(profile, registry.CHECKS, claims, require, count_gpus(), level)
+    return plan_profile(profile, registry.CHECKS, claims, require, count_gpus(), options.level)
 
 
 def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -148,7 +157,7 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     output = open_output(options)
     signal.signal(signal.SIGTERM, _interrupt)
     started, clock = datetime.now(timezone.utc), time.monotonic()
-    findings = run_checks(plan.checks, set(plan.required), claims, output.tell)
+    findings = without_required_gpu(plan) or run_checks(plan.checks, set(plan.required), claims, output.tell)
     findings += [_absent(name) for name in plan.absent]
     code, words = exit_code(findings), verdict_text(findings)
     report = build(

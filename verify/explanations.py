@@ -105,6 +105,10 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
         "Between GPUs NCCL hangs where ACS or an IOMMU breaks direct access; the check tries without it.",
         ("NCCL_P2P_DISABLE=1 to confirm; ACS off in the BIOS", _SHM, "--cap-add SYS_NICE"),
     ),
+    "data-parallel": (
+        "DataParallel splits a batch over GPUs; a bad link between them, or a GPU that idles, changes the result.",
+        ("verify --only nccl-all-gpus", "use DistributedDataParallel"),
+    ),
     "resources": (
         "A limit lower than the machine explains slow loading and processes killed without a message.",
         ("docker run --memory 8g --cpus 4 ...", "export OMP_NUM_THREADS=<number of CPUs granted>"),
@@ -126,6 +130,10 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
     "limit-stack": (
         "A small stack crashes compilers and threads without a message.",
         ("docker run --ulimit stack=67108864 ...",),
+    ),
+    "memory-kills": (
+        "Where a container's memory ends, the kernel kills a process: workers vanish, nothing is said.",
+        ("docker run --memory with more (or without)", "fewer DataLoader workers, smaller batches"),
     ),
     "caches": (
         "Compilers, model hubs and plots fail late when their cache cannot be written (another uid, read-only).",

@@ -10,6 +10,7 @@ from verify.cases import cases_of
 from verify.checks import (
     compute,
     container,
+    data_parallel,
     devices,
     distributed,
     driver,
@@ -49,6 +50,7 @@ _CHAIN: List[Check] = [
     *gpu.CHECKS,
     *compute.CHECKS,
     *distributed.CHECKS,
+    *data_parallel.CHECKS,
     *train.CHECKS,
     *train_speed.CHECKS,
 ]

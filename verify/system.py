@@ -46,8 +46,8 @@ def mounted_at(path: str, points: Set[str]) -> str:
 
 def cpu_quota(root: Path = CGROUP, own: str = "/proc/self/cgroup") -> Optional[float]:
     """Processors that the cgroup grants, the least on the way up; None without a limit."""
-    grants = [_cpu_v2(folder) for folder in _folders(root, own, "")]
-    grants += [_cpu_v1(folder) for folder in _folders(root, own, "cpu")]
+    grants = [_cpu_v2(folder) for folder in folders_of(root, own, "")]
+    grants += [_cpu_v1(folder) for folder in folders_of(root, own, "cpu")]
     return min((grant for grant in grants if grant is not None), default=None)
 
 
@@ -65,13 +65,13 @@ def _cpu_v1(folder: Path) -> Optional[float]:
 
 def memory_limit(root: Path = CGROUP, own: str = "/proc/self/cgroup") -> Optional[int]:
     """Bytes that the cgroup grants, the least on the way up; None without a limit."""
-    texts = [read(folder / "memory.max") for folder in _folders(root, own, "")]
-    texts += [read(folder / "memory.limit_in_bytes") for folder in _folders(root, own, "memory")]
+    texts = [read(folder / "memory.max") for folder in folders_of(root, own, "")]
+    texts += [read(folder / "memory.limit_in_bytes") for folder in folders_of(root, own, "memory")]
     limits = [int(text) for text in texts if text.isdigit()]
     return min((limit for limit in limits if limit < UNLIMITED_BYTES), default=None)
 
 
-def _folders(root: Path, own: str, controller: str) -> List[Path]:
+def folders_of(root: Path, own: str, controller: str) -> List[Path]:
     """Folders that may hold this process's limits: its own cgroup and all above it.
 
     With a cgroup namespace (the default of v2) or v1's bind mounts, the container sees its own

@@ -37,7 +37,8 @@ def test_the_list_shows_every_check_without_torch() -> None:
         (["--require", "gpus"], "gpu"),
         (["--profile", "cpus"], "cpu"),
         (["explain", "cuda-inti"], "cuda-init"),
-        (["--level", "moon"], "invalid choice"),
+        (["--level", "moon"], "there are: container, cpu, gpu"),
+        (["--level", "multi-gpus"], "nearest: multi-gpu"),
         (["--jsn", "x"], "--jsn"),
         (["explain"], "verify explain ID"),
     ],
@@ -134,7 +135,7 @@ def test_progress_goes_to_a_terminal_only() -> None:
     shown = os.read(leader, 65536).decode()
     os.close(follower)
     os.close(leader)
-    assert "[2/3] limit-memlock" in shown
+    assert "[2/4] limit-memlock" in shown
     assert verify("--only", "limits", "--quiet").stderr == ""
 
 

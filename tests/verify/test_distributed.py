@@ -15,7 +15,8 @@ from verify.model import Owner, Status
 from verify.ranks import run_ranks, troubles
 
 RANK = {"timed_out": False, "crash": "", "error": "", "output": "", "facts": {"wrong": []}}
-AROUND: dict[str, Any] = {"variables": {}, "interfaces": ["lo", "eth0"]}
+SHM = {"total": 64 << 20, "free": 64 << 20}
+AROUND: dict[str, Any] = {"variables": {}, "interfaces": ["lo", "eth0"], "shm": SHM, "mapped": []}
 GPU = {"wrong": [], "device": "Fake 1", "gb_per_second": 100.0, "gradients": [1.0], "difference": 0.0}
 
 

@@ -27,6 +27,8 @@ NOTHING: dict[str, Any] = {
     "mapped": "",
     "mount": "",
     "opened": {},
+    "numbers": dict.fromkeys(["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"], "c 195:0"),
+    "rules": None,
 }
 NODES = ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"]
 GIVEN = {

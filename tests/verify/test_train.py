@@ -60,6 +60,18 @@ def test_a_run_with_a_fault_fails_with_its_name(changes: dict[str, Any], words: 
     assert verdict.owner is Owner.IMAGE
 
 
+def test_mixed_precision_is_shown_against_fp32_where_both_ran() -> None:
+    """As on a GPU: three precisions, two ratios; one precision alone has none."""
+    rates = {"fp32": 100.0, "fp16": 130.0, "bf16": 150.0}
+    runs = [
+        {"asked": name, "repeatable": True, "trace": {**TRACE, "precision": name, "samples_per_second": rate}}
+        for name, rate in rates.items()
+    ]
+    observed = evaluate(Owner.HOST, {"runs": runs}, NO_CLAIMS).observed
+    assert observed.endswith("fp16 at 1.3 times fp32's speed; bf16 at 1.5 times fp32's speed")
+    assert "fp32's speed" not in judge().observed
+
+
 def test_an_error_of_the_training_is_a_failure() -> None:
     """What broke is the thing that was checked."""
     verdict = evaluate(Owner.HOST, {"error": "RuntimeError: CUDA error: no kernel image is available"}, NO_CLAIMS)

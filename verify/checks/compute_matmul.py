@@ -10,7 +10,7 @@ from verify.checks.compute_common import GPU_WORKS, attempt, attempt_on_gpu, unm
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 
 SIZE = 256
-TOLERANCES: Mapping[str, float] = {"fp32": 1e-5, "bf16": 1e-2, "fp16": 2e-3}
+TOLERANCES: Mapping[str, float] = {"fp32": 1e-5, "tf32": 2e-3, "bf16": 1e-2, "fp16": 2e-3}
 """Largest relative error (Frobenius norm) against fp64: a few roundings of each format."""
 EXPECTED = "relative error against fp64 at most " + ", ".join(f"{name} {bound:g}" for name, bound in TOLERANCES.items())
 
@@ -32,26 +32,30 @@ def _measure_gpus() -> List[Dict[str, Any]]:
     for index in range(torch.cuda.device_count()):
         with torch.cuda.device(index):
             bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
-        measured.append(_measure(f"cuda:{index}", torch.cuda.get_device_name(index), bf16))
+        tf32 = torch.cuda.get_device_capability(index) >= (8, 0)
+        measured.append(_measure(f"cuda:{index}", torch.cuda.get_device_name(index), bf16, tf32))
     return measured
 
 
-def _measure(device: str, name: str, bf16: bool) -> Dict[str, Any]:
+def _measure(device: str, name: str, bf16: bool, tf32: bool = False) -> Dict[str, Any]:
+    """The errors by format; None for bf16 where the device lacks it, and no tf32 where it lacks that."""
     import torch
 
-    # Without this a user's setting for TF32 would be measured instead of fp32.
-    torch.set_float32_matmul_precision("highest")
-    formats = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    formats = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     errors = {
-        label: product_error(device, dtype) if label != "bf16" or bf16 else None for label, dtype in formats.items()
+        label: product_error(device, dtype, label == "tf32") if label != "bf16" or bf16 else None
+        for label, dtype in formats.items()
+        if label != "tf32" or tf32
     }
     return {"device": device, "name": name, "errors": errors}
 
 
-def product_error(device: str, dtype: Any) -> float:
+def product_error(device: str, dtype: Any, tf32: bool = False) -> float:
     """How far a seeded product in ``dtype`` on ``device`` is from the same product in fp64."""
     import torch
 
+    # Said for every product: a user's setting for TF32 would be measured instead of fp32.
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
     generator = torch.Generator().manual_seed(7)
     left, right = (torch.randn(SIZE, SIZE, generator=generator).to(dtype) for _ in range(2))
     product = left.to(device) @ right.to(device)

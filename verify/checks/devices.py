@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List
 
+from verify.cgroup_events import device_rules, refusal
 from verify.checks.common import failed, listed, passed
 from verify.gpu_signs import ADD_GPU, any_sign, gpu_nodes, gpu_signs, no_gpu
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
@@ -17,7 +18,15 @@ OTHER_KINDS = ("dxg", "nvhost-gpu", "nvmap")
 def probe_nodes() -> Facts:
     """Open each device node as the driver's libraries would."""
     facts = gpu_signs()
-    return {**facts, "opened": {node: _open(node) for node in facts["nodes"] if Path(node).exists()}}
+    here = [node for node in facts["nodes"] if Path(node).exists()]
+    opened = {node: _open(node) for node in here}
+    return {**facts, "opened": opened, "numbers": {node: _number(node) for node in here}, "rules": device_rules()}
+
+
+def _number(node: str) -> str:
+    """The device's number as rules write it: c 195:0."""
+    number = os.stat(node).st_rdev  # noqa: PTH116 - a string at hand
+    return f"c {os.major(number)}:{os.minor(number)}"
 
 
 def _open(node: str) -> str:
@@ -44,7 +53,7 @@ def evaluate_nodes(facts: Facts, _claims: Claims) -> Verdict:
         return failed(text, "one /dev/nvidiaN per GPU", ADD_GPU, Owner.START)
     closed = {node: code for node, code in opened.items() if code not in ("ok", "folder") and _vital(node)}
     if closed:
-        return _closed(closed)
+        return _closed(closed, facts)
     absent = [node for node in ("nvidiactl", "nvidia-uvm") if node not in names]
     if absent:
         remedy = "on the host: nvidia-modprobe -u -c 0 (loads nvidia-uvm), then recreate the container"
@@ -56,11 +65,13 @@ def _vital(node: str) -> bool:
     return bool(gpu_nodes([node])) or Path(node).name in ("nvidiactl", "nvidia-uvm")
 
 
-def _closed(closed: Dict[str, str]) -> Verdict:
+def _closed(closed: Dict[str, str], facts: Facts) -> Verdict:
     codes = set(closed.values())
     text = "cannot open " + listed(f"{node} ({code})" for node, code in closed.items())
     if "EPERM" in codes:
-        text += ": the device rules of this container do not allow it (a systemd reload takes them away)"
+        refused = {node: facts["numbers"][node] for node, code in closed.items() if code == "EPERM"}
+        why = refusal(facts["rules"], refused)
+        text += f": the device rules of this container do not allow it (a systemd reload takes them away; {why})"
         remedy = "recreate the container; for good: CDI, or native.cgroupdriver=cgroupfs in the engine"
         return failed(text, "open() works", remedy, Owner.HOST)
     if "EACCES" in codes:

@@ -7,6 +7,7 @@ import socket
 from functools import partial
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from verify.bus_error import bus_facts, space_advice
 from verify.checks.common import failed, passed, skipped
 from verify.checks.compute_common import GPU_WORKS
 from verify.gpu_signs import any_sign, gpu_signs, no_gpu
@@ -59,6 +60,7 @@ def surroundings() -> Dict[str, Any]:
     return {
         "variables": {name: os.environ[name] for name in names},
         "interfaces": [name for _, name in socket.if_nameindex()],
+        **bus_facts(),
     }
 
 
@@ -119,8 +121,8 @@ def advice(text: str, facts: Facts) -> str:
     if "Unable to find address" in text or any(value not in facts["interfaces"] for value in chosen.values()):
         names = ", ".join(f"{name}={value}" for name, value in chosen.items()) or "GLOO_SOCKET_IFNAME"
         return f"{names} names no interface here ({', '.join(facts['interfaces'])}): unset it"
-    if "No space left" in text or "SIGBUS" in text:
-        return "/dev/shm is too small: docker run --shm-size=8g ..."
+    if "SIGBUS" in text or "No space left" in text:
+        return space_advice(text, facts)
     others = [f"{name}={value}" for name, value in facts["variables"].items()]
     unset = f"unset {', '.join(others)}; then " if others else ""
     return f"{unset}verify --only network (hostname, interface); run again with NCCL_DEBUG=INFO"

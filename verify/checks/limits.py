@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, List
 
 from verify import system
+from verify.cgroup_events import memory_events
 from verify.checks.common import failed, passed
 from verify.model import Check, Claims, Facts, Level, Owner, Verdict
 
@@ -57,6 +58,26 @@ def evaluate_stack(facts: Facts, _claims: Claims) -> Verdict:
     return passed(text, expected)
 
 
+def probe_memory_kills() -> Facts:
+    """Read the cgroup's count of processes that were killed for memory."""
+    return {**memory_events(whole=system.in_container()), "limit": system.memory_limit()}
+
+
+def evaluate_memory_kills(facts: Facts, _claims: Claims) -> Verdict:
+    """A worker that the kernel killed leaves no message but 'Killed' or 'exited unexpectedly'; the count stays."""
+    kills, hits = facts["kills"], facts["hits"]
+    expected = "no process was killed for memory"
+    limit = f" (limit {system.size(facts['limit'])})" if facts["limit"] else ""
+    if kills:
+        plural = "process" if kills == 1 else "processes"
+        text = f"the kernel killed {kills} {plural} in here for memory{limit}"
+        remedy = "docker run --memory with more, or fewer DataLoader workers, smaller batches; then a fresh container"
+        return failed(text, expected, remedy, Owner.START, kills=kills, hits=hits)
+    if kills is None:
+        return passed("no cgroup counts it here", expected)
+    return passed(f"{expected}{limit}" + (f"; the limit was hit {hits} times" if hits else ""), expected)
+
+
 def _check(check_id: str, title: str, evaluate: Any) -> Check:
     return Check(check_id, "limits", Level.CONTAINER, title, probe_limits, evaluate)
 
@@ -65,4 +86,12 @@ CHECKS: List[Check] = [
     _check("limit-nofile", "Enough open files", evaluate_nofile),
     _check("limit-memlock", "Enough lockable memory", evaluate_memlock),
     _check("limit-stack", "Enough stack", evaluate_stack),
+    Check(
+        "memory-kills",
+        "limits",
+        Level.CONTAINER,
+        "The kernel killed no process for memory",
+        probe_memory_kills,
+        evaluate_memory_kills,
+    ),
 ]

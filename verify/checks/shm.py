@@ -19,6 +19,11 @@ SHM_TRIAL = 128 << 20
 SHM_FLAG = "docker run --shm-size=8g ... (compose: shm_size; Kubernetes: emptyDir medium: Memory at /dev/shm)"
 
 
+TOO_SMALL = (
+    "with less, DataLoader workers die of a bus error and NCCL of 'unhandled system error' (33 MB a communicator)"
+)
+
+
 def probe_shm_type() -> Facts:
     """Read what is mounted on /dev/shm."""
     mounts = system.mounts(system.read(Path("/proc/self/mountinfo")))
@@ -53,7 +58,7 @@ def allocate(folder: Path, length: int) -> str:
 
 def evaluate_shm(facts: Facts, _claims: Claims) -> Verdict:
     """DataLoader workers hand batches over through /dev/shm; docker's default is 64 MB."""
-    expected = f"at least {system.size(SHM_MINIMUM)}, writable"
+    expected = f"at least {system.size(SHM_MINIMUM)}, writable; {TOO_SMALL}"
     if not facts["exists"]:
         return failed("there is no /dev/shm", expected, SHM_FLAG, Owner.START)
     total, free = facts["total"], facts["free"]

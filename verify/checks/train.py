@@ -24,7 +24,7 @@ def probe_cpu(recipe: str) -> Facts:
 
 
 def probe_gpu(recipe: str) -> Facts:
-    """Train twice on the first GPU: in fp16 with scaled losses, and in bf16 where the GPU has it."""
+    """Train twice on the first GPU: in fp32, in fp16 with scaled losses, and in bf16 where the GPU has it."""
     return _absent(recipe) or attempt_on_gpu(
         lambda: {"runs": [_run_twice(recipe, "cuda:0", name) for name in _precisions()]}
     )
@@ -39,7 +39,8 @@ def _absent(recipe: str) -> Dict[str, Any]:
 def _precisions() -> Tuple[str, ...]:
     import torch
 
-    return ("fp16", "bf16") if torch.cuda.is_bf16_supported(including_emulation=False) else ("fp16",)
+    lower = ("fp16", "bf16") if torch.cuda.is_bf16_supported(including_emulation=False) else ("fp16",)
+    return ("fp32", *lower)
 
 
 def _run_twice(recipe: str, device: str, precision: str) -> Dict[str, Any]:
@@ -65,7 +66,14 @@ def evaluate(owner: Owner, facts: Facts, _claims: Claims) -> Verdict:
     faults = [f"{run['asked']}: {fault}" for run in runs for fault in faults_of(run)]
     if faults or not runs:
         return failed("; ".join(faults) or "no run", EXPECTED, remedy, owner, training=training)
-    return passed("; ".join(map(_summary, training)), EXPECTED, training=training)
+    return passed("; ".join([*map(_summary, training), *gains(training)]), EXPECTED, training=training)
+
+
+def gains(traces: List[Mapping[str, Any]]) -> List[str]:
+    """How the throughput of each lower precision compares with fp32's, where both were run."""
+    full = next((trace["samples_per_second"] for trace in traces if trace["precision"] == "fp32"), 0.0)
+    lower = [trace for trace in traces if trace["precision"] != "fp32"] if full else []
+    return [f"{trace['precision']} at {trace['samples_per_second'] / full:.1f} times fp32's speed" for trace in lower]
 
 
 def faults_of(run: Mapping[str, Any]) -> List[str]:

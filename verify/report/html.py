@@ -19,6 +19,7 @@ from verify.report.view import (
     image_name,
     needs_words,
     outcome,
+    required_by,
     same_skip,
     sections,
 )
@@ -126,8 +127,6 @@ def _advice(row: Row) -> str:
     if row["remedy"]:
         owner = f" ({escape(row['owner'])})" if row["owner"] else ""
         parts.append(f'<dt>What to do{owner}</dt><dd class="remedy">{_prose(row["remedy"])}</dd>')
-    if row["error"]:
-        parts.append(f"<dt>Error</dt><dd><pre>{escape(row['error'])}</pre></dd>")
     return f'<dl class="advice">{"".join(parts)}</dl>' if parts else ""
 
 
@@ -170,7 +169,7 @@ def _facts(report: Report) -> Iterable[Tuple[str, str]]:
     yield "In a container", "yes" if host["container"] else "no"
     yield "GPUs", ", ".join(map(_gpu, host["gpus"])) or "none"
     yield "Command", " ".join(report["command"])
-    yield "Required", f"profile {report['profile']['name']}: {', '.join(report['profile']['required'])}"
+    yield "Required", f"by {required_by(report)}: {', '.join(report['profile']['required'])}"
     yield "Exit code", str(report["result"]["exit_code"])
     yield "Took", f"{report['seconds']:.1f} s"
 

@@ -60,7 +60,6 @@ def _details(row: Row) -> str:
         ("Expected", row["expected"]),
         ("To do", row["remedy"]),
         ("Whose", row["owner"] or ""),
-        ("Error", row["error"]),
     )
     return "\n".join(f"{name}: {_text(text)}" for name, text in named if text)
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import textwrap
 from typing import Iterator, List
 
-from verify.report.view import STATUSES, Report, Row, Section, first_broken, needs_words, same_skip, sections
+from verify.report.view import (
+    STATUSES,
+    Report,
+    Row,
+    Section,
+    first_broken,
+    needs_words,
+    required_by,
+    same_skip,
+    sections,
+)
 
 COLORS = {"pass": "32", "fail": "1;31", "unknown": "33", "skip": "2"}
 WORDS = {"pass": "pass", "fail": "FAIL", "unknown": "UNKNOWN", "skip": "skip"}
@@ -69,8 +79,7 @@ def _counts(report: Report) -> str:
     broken = first_broken(report)
     code = report["result"]["exit_code"]
     first = f" (first broken link: {broken['check']}; see the top)" if broken and code else ""
-    profile = f"* = required by profile {report['profile']['name']}"
-    return f"exit {code}{first}: {counts} in {report['seconds']:.1f} s; {profile}"
+    return f"exit {code}{first}: {counts} in {report['seconds']:.1f} s; * = required by {required_by(report)}"
 
 
 def _paint(text: str, code: str, color: bool) -> str:

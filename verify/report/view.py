@@ -54,6 +54,12 @@ def outcome(report: Report) -> str:
     return OUTCOMES.get(report["result"]["exit_code"], "failed")
 
 
+def required_by(report: Report) -> str:
+    """What makes the marked checks required: a profile, or the names that this run was given."""
+    name = report["profile"]["name"]
+    return "--only: named there, or needed by what is" if name == "only" else f"profile {name}"
+
+
 def needs_words(row: Row) -> bool:
     """Whether expectation and remedy belong beside what was observed."""
     return row["status"] in ("fail", "unknown") or (row["status"] == "skip" and row["required"])
