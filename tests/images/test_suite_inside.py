@@ -21,6 +21,7 @@ FILES = (
     "test_train.py",
     "test_compute_ops.py",
     "test_distributed.py",
+    "test_data_parallel.py",
     "test_generators.py",
     "test_torchhost.py",
     "test_cli.py::test_an_interrupt_ends_within_a_second_and_leaves_nothing[15-torch-import]",
