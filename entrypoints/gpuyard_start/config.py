@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import keys
+from . import keys, modes
 from .errors import Refusal
 from .jupyter_config import Jupyter, read_jupyter
 from .values import flag, port
@@ -93,12 +93,28 @@ def read_ssh(env: dict[str, str], home: Path, asked: bool) -> Ssh | None:
     return Ssh(number, found, Path(folder) if folder else HOST_KEY_FOLDER, strict)
 
 
+def _asked_by_word(mode: modes.Mode, env: dict[str, str]) -> dict[str, str]:
+    """The environment as if the word of a mode had been said by variable. Refuses two that disagree."""
+    given = {"GPUYARD_SERVICES": mode.service, "JUPYTER_PORT": mode.port}
+    found = dict(env)
+    for name, value in given.items():
+        if value is None:
+            continue
+        if env.get(name, "").strip() not in ("", value):
+            raise Refusal(f"{name}={env[name]} and the command ask for different things ({value}): give one of them")
+        found[name] = value
+    return found
+
+
 def read(argv: tuple[str, ...], env: dict[str, str], image: dict[str, object], home: Path) -> Config:
     """Everything that was asked for. Raises Refusal; changes nothing."""
+    mode = modes.read(argv)
+    env = _asked_by_word(mode, env)
+    argv = mode.command
     offered = offered_services(image)
     named = wanted_services(env, offered)
     chosen = named if named is not None else (() if argv else offered)
-    jupyter = read_jupyter(env) if JUPYTER in chosen else None
+    jupyter = read_jupyter(env, mode.options) if JUPYTER in chosen else None
     ssh = read_ssh(env, home, asked=named is not None) if SSH in chosen else None
     if jupyter and ssh and jupyter.port in (ssh.port, 22):
         raise Refusal(f"Jupyter and SSH both want port {jupyter.port}: change JUPYTER_PORT or GPUYARD_SSH_PORT")

@@ -5,16 +5,36 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from . import limits
 from .config import WORKSPACE
 from .jupyter_config import Jupyter
 
 # Beside the image's start: the shell that restores the one environment.
 _SESSION = Path(__file__).resolve().parent.parent / "session"
 
-_TEXT = {
-    "log_format": "%(asctime)s %(levelname)s jupyter: %(message)s",
-    "log_datefmt": "%Y-%m-%dT%H:%M:%S%z",
+_TIME = "%Y-%m-%dT%H:%M:%S%z"
+_TEXT: dict[str, object] = {"log_format": "%(asctime)s %(levelname)s jupyter: %(message)s", "log_datefmt": _TIME}
+# By a library that Jupyter's own events need; a traceback stays inside its object.
+_JSON: dict[str, object] = {
+    "logging_config": {
+        "formatters": {
+            "json": {
+                "()": "pythonjsonlogger.json.JsonFormatter",
+                "fmt": "%(asctime)s %(levelname)s %(message)s",
+                "datefmt": _TIME,
+                "rename_fields": {"asctime": "time", "levelname": "level"},
+                "static_fields": {"source": "jupyter"},
+            }
+        },
+        "handlers": {"console": {"formatter": "json"}},
+    }
 }
+
+
+def _log(log_style: str) -> dict[str, object]:
+    """How Jupyter writes its lines."""
+    level = "ERROR" if log_style == "quiet" else "INFO"
+    return {**(_JSON if log_style == "json" else _TEXT), "log_level": level}
 
 
 def _address(jupyter: Jupyter) -> dict[str, object]:
@@ -31,7 +51,7 @@ def _address(jupyter: Jupyter) -> dict[str, object]:
 def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[str, object]]:
     """What this start decides; the user's own files in ``~/.jupyter`` decide the rest."""
     return {
-        "Application": {**_TEXT, "log_level": "ERROR" if log_style == "quiet" else "INFO"},
+        "Application": _log(log_style),
         "ServerApp": {
             **_address(jupyter),
             "port_retries": 0,
@@ -43,6 +63,12 @@ def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[
         },
         # Under the provider's own name, which outranks the general one in a user's file.
         "PasswordIdentityProvider": {"token": jupyter.token, "hashed_password": jupyter.password_hash},
+        # Memory in the status bar: the container's own, and without a measurement every second for nobody.
+        "ResourceUseDisplay": {
+            "mem_limit": limits.memory_limit() or 0,
+            "enable_prometheus_metrics": False,
+            "track_cpu_percent": True,
+        },
         # Asking the network for news or packages slows the start and tells others about the user.
         "LabApp": {
             "check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
@@ -55,7 +81,7 @@ def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[
 def notice(jupyter: Jupyter) -> str:
     """What the log says about logging in. A token that the user chose is never repeated."""
     scheme = "https" if jupyter.certificate else "http"
-    address = f"{scheme}://127.0.0.1:{jupyter.port}{jupyter.base_url}lab"
+    address = f"{jupyter.link or f'{scheme}://127.0.0.1:{jupyter.port}'}{jupyter.base_url}lab"
     if jupyter.token_is_random:
         return f"JupyterLab: {address}?token={jupyter.token}"
     if jupyter.password_hash:

@@ -15,7 +15,7 @@ _HASH = re.compile(
     r"argon2:\$argon2id?\$v=\d+\$m=\d+,t=\d+,p=\d+\$[\w+/]+\$[\w+/]+\Z|(sha1|sha256|sha512):\w+:[0-9a-f]+\Z"
 )
 _URL_PATH = re.compile(r"/([A-Za-z0-9._~-]+/)*\Z")
-_ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?\Z")
+_ORIGIN = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?\Z")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Jupyter:
     origins: tuple[str, ...] = ()
     certificate: Path | None = None
     key: Path | None = None
+    link: str = ""
+    options: tuple[str, ...] = ()
 
 
 def _token_from_file(path: Path) -> str:
@@ -92,6 +94,14 @@ def _origins(env: dict[str, str]) -> tuple[str, ...]:
     return found
 
 
+def _link(env: dict[str, str]) -> str:
+    """The address under which people reach the server, for the log; empty where nobody said it."""
+    text = env.get("JUPYTER_LINK", "").strip().rstrip("/")
+    if text and not _ORIGIN.match(text):
+        raise Refusal(f"JUPYTER_LINK is '{text}': expected the address that you type, such as http://127.0.0.1:9999")
+    return text.replace("//0.0.0.0", "//127.0.0.1")
+
+
 def _certificate(env: dict[str, str]) -> tuple[Path | None, Path | None]:
     certificate, key = env.get("JUPYTER_CERTFILE", ""), env.get("JUPYTER_KEYFILE", "")
     if key and not certificate:
@@ -99,7 +109,7 @@ def _certificate(env: dict[str, str]) -> tuple[Path | None, Path | None]:
     return Path(certificate) if certificate else None, Path(key) if key else None
 
 
-def read_jupyter(env: dict[str, str]) -> Jupyter:
+def read_jupyter(env: dict[str, str], options: tuple[str, ...] = ()) -> Jupyter:
     """JupyterLab's port, login, address and certificate. Raises Refusal; changes nothing."""
     number = port(env, "JUPYTER_PORT", 8888)
     flag(env, "JUPYTER_ALLOW_NO_AUTH")
@@ -109,4 +119,6 @@ def read_jupyter(env: dict[str, str]) -> Jupyter:
     random = token is None and not password_hash
     chosen = os.urandom(TOKEN_BYTES).hex() if random else token or ""
     certificate, key = _certificate(env)
-    return Jupyter(number, chosen, random, password_hash, _base_url(env), _origins(env), certificate, key)
+    return Jupyter(
+        number, chosen, random, password_hash, _base_url(env), _origins(env), certificate, key, _link(env), options
+    )

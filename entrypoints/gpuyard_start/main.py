@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import (
+    ca,
+    caches,
     config,
     gpu,
+    homes,
     hooks,
     keys,
     limits,
@@ -118,6 +121,8 @@ class Plan:
     wanted: config.Config
     command: tuple[str, ...]
     overlay: Path | None
+    cache: Path | None
+    certificates: bytes | None
     setup: tuple[Path, ...]
     start: tuple[Path, ...]
 
@@ -134,13 +139,30 @@ def plan(argv: tuple[str, ...], env: dict[str, str]) -> Plan:
     sessions.select(env)
     setup = hooks.find(hooks.SETUP)
     with privileges.acting_as(target):
-        folder = overlay.wanted(env)
+        folder, cache, certificates = overlay.wanted(env), caches.wanted(env), ca.wanted(env)
         path = overlay.entered(env, folder)["PATH"] if folder else env.get("PATH", os.defpath)
         if command:
             resolve(command[0], path)
         check_services(wanted, user)
         start = hooks.find(hooks.START)
-    return Plan(target, user, image, wanted, command, folder, setup, start)
+    return Plan(target, user, image, wanted, command, folder, cache, certificates, setup, start)
+
+
+def surroundings(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
+    """The environment with a home, a place for temporary files and what the user asked for by variable."""
+    env, notice = runtime.environment(env, made.user, dropped=made.target is not None)
+    if made.cache:
+        env = caches.entered(env, made.cache)
+    env, closed = homes.moved(env)
+    env, temporary = runtime.temporary(env)
+    for said in filter(None, (notice, closed, temporary)):
+        log.warning(said)
+    if made.certificates:
+        env = ca.trusted(env, made.certificates)
+    if number := limits.processors():
+        env.setdefault("OMP_NUM_THREADS", str(number))
+        log.info(f"processor time is limited to that of {number}: OMP_NUM_THREADS is {env['OMP_NUM_THREADS']}")
+    return env
 
 
 def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
@@ -152,14 +174,9 @@ def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
         log.info(f"the container was started as root; from here on it is {made.user.describe()}")
     gpu.announce(made.image, log.write)
     runtime.raise_open_files()
-    env, notice = runtime.environment(env, made.user, dropped=made.target is not None)
-    if notice:
-        log.warning(notice)
+    env = surroundings(made, env, log)
     if made.user.name is None and names.possible(made.user.uid):
         names.give(made.user.uid, os.getgid(), Path(env["HOME"]), sessions.PROGRAM)
-    if number := limits.processors():
-        env.setdefault("OMP_NUM_THREADS", str(number))
-        log.info(f"processor time is limited to that of {number}: OMP_NUM_THREADS is {env['OMP_NUM_THREADS']}")
     for fault in runtime.mount_faults(made.user, made.target is not None, bool(made.wanted.services)):
         log.warning(fault)
     if made.overlay is None:

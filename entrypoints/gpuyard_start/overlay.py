@@ -10,6 +10,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from . import places
 from .errors import Refusal
 
 VARIABLE = "GPUYARD_VENV"
@@ -20,17 +21,12 @@ _PIP = "#!{python}\nimport sys\n\nfrom pip._internal.cli.main import main\n\nsys
 
 def wanted(env: dict[str, str]) -> Path | None:
     """The folder that was asked for. Refuses one that can't be used; changes nothing."""
-    text = env.get(VARIABLE, "").strip()
-    if not text:
+    folder = places.chosen(env, VARIABLE, "/workspace/.venv")
+    if folder is None:
         return None
-    folder = Path(text)
-    if not folder.is_absolute() or ".." in folder.parts or any(char in text for char in ":\n"):
-        raise Refusal(f"{VARIABLE} is '{text}': expected the full path of a folder, such as /workspace/.venv")
     if folder == IMAGE or IMAGE in folder.parents or folder == Path("/"):
-        raise Refusal(f"{VARIABLE} is '{text}', which is the image's own: choose a folder on a volume")
-    nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise Refusal(f"{VARIABLE} is '{text}', but {nearest} can't be written to by uid {os.geteuid()}")
+        raise Refusal(f"{VARIABLE} is '{folder}', which is the image's own: choose a folder on a volume")
+    places.refuse_unwritable(VARIABLE, folder)
     _refuse_other_python(folder)
     return folder
 

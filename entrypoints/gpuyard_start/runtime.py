@@ -71,6 +71,20 @@ def environment(env: dict[str, str], user: User, dropped: bool = False) -> tuple
     return changed, f"{why}; HOME is {replacement}"
 
 
+def temporary(env: dict[str, str]) -> tuple[dict[str, str], str | None]:
+    """The environment with a folder for temporary files, and what to say where /tmp is none."""
+    if env.get("TMPDIR") or os.access("/tmp", os.W_OK | os.X_OK):
+        return env, None
+    why = "/tmp can't be written to"
+    try:
+        replacement = make_folder() / "tmp"
+        replacement.mkdir(mode=0o700, exist_ok=True)
+    except (Refusal, OSError):
+        return env, f"{why}, nor any place beside it: add --tmpfs /tmp:exec"
+    found = {**env, "TMPDIR": str(replacement), "TMUX_TMPDIR": str(replacement)}
+    return found, f"{why}: TMPDIR is {replacement}, where programs can't be built; add --tmpfs /tmp:exec"
+
+
 def raise_open_files() -> None:
     """The soft limit of open files becomes the hard one: DataLoader workers need many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -58,6 +58,8 @@ def make_scan_folder(folder: Path, fatal: bool) -> Path:
     control = scan / ".s6-svscan"
     control.mkdir(mode=0o700, parents=True)
     (control / "finish").symlink_to(PROGRAMS / "ended")
+    for told in ("SIGTERM", "SIGINT"):
+        (control / told).symlink_to(PROGRAMS / "stop")
     write_private(folder / "fatal", "yes" if fatal else "no")
     return scan
 
@@ -74,9 +76,21 @@ def add(scan: Path, name: str) -> Path:
     return folder
 
 
-def add_jupyter(scan: Path, settings: dict[str, dict[str, object]]) -> None:
-    """JupyterLab with its settings beside it."""
+def add_logger(folder: Path, program: Path) -> None:
+    """A program that reads what a service prints and passes it on."""
+    (folder / "log").mkdir(mode=0o700)
+    (folder / "log" / "run").symlink_to(program)
+
+
+def add_jupyter(
+    scan: Path, settings: dict[str, dict[str, object]], options: tuple[str, ...] = (), as_json: bool = False
+) -> None:
+    """JupyterLab with its settings beside it; ``options`` go to its command line."""
     folder = add(scan, "jupyter")
+    if options:
+        write_private(folder / "options", "".join(f"{option}\n" for option in options))
+    if as_json:
+        add_logger(folder, PROGRAMS / "lines")
     write_private(folder / "settings.json", json.dumps(settings, indent=1))
     # Jupyter's own name for the file: it reads the settings beside it.
     name = "jupyter_server_config.py"
@@ -88,9 +102,8 @@ def add_memory(scan: Path) -> None:
     add(scan, "memory")
 
 
-def add_ssh(scan: Path, sshd_config: str) -> None:
-    """sshd with its settings beside it."""
+def add_ssh(scan: Path, sshd_config: str, as_json: bool = False) -> None:
+    """sshd with its settings beside it, and a logger that gives each line a time."""
     folder = add(scan, "ssh")
     write_private(folder / "sshd_config", sshd_config)
-    (folder / "log").mkdir(mode=0o700)
-    (folder / "log" / "run").symlink_to(PROGRAMS / "ssh" / "log" / "run")
+    add_logger(folder, PROGRAMS / "lines" if as_json else PROGRAMS / "ssh" / "log" / "run")

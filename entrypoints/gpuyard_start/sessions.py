@@ -24,7 +24,10 @@ OOM_SCORE = "500"
 _PER_SESSION = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "MAIL", "TERM"})
 # These have done their work when the start is over.
 _SPENT = frozenset(
-    {"SSH_PUBLIC_KEY", "PUBLIC_KEY", "JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE", "JUPYTER_PASSWORD_HASH", PASS}
+    {
+        *("SSH_PUBLIC_KEY", "PUBLIC_KEY", "JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE", "JUPYTER_PASSWORD_HASH"),
+        *("JUPYTER_LINK", PASS),
+    }
 )
 _SECRET_WORDS = frozenset(
     (

@@ -33,7 +33,8 @@ def set_up_ssh(settings: config.Ssh, user: runtime.User, scan: Path, log: Log) -
     host = host_keys(settings, private, log)
     name = user.name or "trainer"
     text = ssh.render(ssh.installed(), numbers, name, host, authorized, settings.strict)
-    services.add_ssh(scan, text + ("LogLevel ERROR\n" if log.style == "quiet" else ""))
+    quiet = "LogLevel ERROR\n" if log.style == "quiet" else ""
+    services.add_ssh(scan, text + quiet, as_json=log.style == "json")
     count = f"{len(settings.keys)} key{'s' if len(settings.keys) > 1 else ''}"
     log.info(f"SSH: log in as {name} on port {' or '.join(map(str, numbers))} ({count})")
 
@@ -45,7 +46,8 @@ def set_up_services(wanted: config.Config, user: runtime.User, variables: dict[s
     sessions.write(folder, variables)
     on: dict[str, health.Service] = {}
     if wanted.jupyter:
-        services.add_jupyter(scan, jupyter.settings(wanted.jupyter, user.uid == 0, log.style))
+        made = jupyter.settings(wanted.jupyter, user.uid == 0, log.style)
+        services.add_jupyter(scan, made, wanted.jupyter.options, as_json=log.style == "json")
         if first.greet(config.WORKSPACE):
             log.info(f"JupyterLab: {config.WORKSPACE} was empty: {first.NOTEBOOK.name} is there to begin with")
         log.info(jupyter.notice(wanted.jupyter), always=wanted.jupyter.token_is_random)

@@ -13,11 +13,11 @@ import docker
 import typer
 
 from gpuyard import build as building
-from gpuyard import catalogue, engine
+from gpuyard import catalogue, engine, mounts
 from gpuyard.claims import Product
 from gpuyard.containers import RUN
 from gpuyard.errors import UsageError, UserError
-from gpuyard.flags import Port, Start, default_shm, parse_gpus, size, split_secrets
+from gpuyard.flags import GIB, Port, Start, default_shm, parse_gpus, size, split_secrets
 from gpuyard.ports import check_ports, holders
 from gpuyard.preflight import choose_gpus, is_local, probe_gpus, public_key
 
@@ -41,6 +41,7 @@ def run(
     env: Annotated[list[str] | None, typer.Option("-e", "--env", help="As in docker run.")] = None,
     publish: Annotated[list[str] | None, typer.Option("-p", "--publish", help="As in docker run.")] = None,
     ssh_key: Annotated[Path | None, typer.Option(metavar="FILE.pub", help="Who may log in by SSH.")] = None,
+    ca: Annotated[Path | None, typer.Option(metavar="FILE", help="Your company's certificates, as PEM.")] = None,
     jupyter_port: Annotated[int, typer.Option(help="Port of JupyterLab on this host.")] = JUPYTER,
     ssh_port: Annotated[int, typer.Option(help="Port of SSH on this host.")] = SSH,
     bind: Annotated[str, typer.Option(help="Address that the ports are bound to.")] = "127.0.0.1",
@@ -55,7 +56,9 @@ def run(
     wanted = building.product(catalogue.load(), line, image)
     parse_gpus(gpus)
     user, remap = remapped(Path.cwd()) if here and user is None else (user, [])
-    words, secrets = split_secrets([*(env or ()), *key_variable(ssh_key), *remap])
+    mounted, trust = volumes(volume or [], Path.cwd(), here, ca)
+    link = jupyter_link(bind, jupyter_port)
+    words, secrets = split_secrets([*link, *(env or ()), *key_variable(ssh_key), *trust, *remap])
     client = connect(dry_run)
     info: dict[str, Any] = client.info() if client else {}
     chosen, note = choose_gpus(gpus, probe_gpus(info, local=client is None or is_local(client)))
@@ -69,14 +72,16 @@ def run(
         terminal=not detach and sys.stdin.isatty() and sys.stdout.isatty(),
         ports=ports(wanted, command, words, jupyter_port, ssh_port, bind),
         publish=tuple(publish or ()),
-        volumes=volumes(volume or [], Path.cwd() if here else None),
+        volumes=mounted,
         env=words,
         labels={RUN: wanted.line},
         command=command,
         user=user,
     )
-    if note:
-        print(f"gpuyard: {note}", file=sys.stderr)
+    notes = [note, shm_notice(start.shm, int(info.get("MemTotal") or 0))]
+    notes += [mounts.notice(mount, Path.cwd()) for mount in volume or []]
+    for said in filter(None, notes):
+        print(f"gpuyard: {said}", file=sys.stderr)
     if dry_run:
         print(shlex.join(start.line()))
         return
@@ -106,11 +111,29 @@ def shm(asked: str | None, memory: int) -> str:
     return asked
 
 
-def volumes(asked: list[str], here: Path | None) -> tuple[str, ...]:
-    """The mounts, and this folder at /workspace if wanted. Refuses a second mount there."""
+def shm_notice(asked: str, memory: int) -> str | None:
+    """What to say of shared memory that the machine does not have."""
+    if not memory or size(asked) <= memory:
+        return None
+    return f"--shm-size {asked} is more than the machine's {memory / GIB:.1f} GiB: what fills it runs out of memory"
+
+
+def volumes(asked: list[str], folder: Path, here: bool, ca: Path | None) -> tuple[tuple[str, ...], list[str]]:
+    """The mounts and the variables that they need. Refuses a second mount at /workspace."""
     if here and any(":/workspace:" in f"{mount}:" for mount in asked):
         raise UsageError("--here and a -v at /workspace: give one of them")
-    return (*asked, *([f"{here}:/workspace"] if here else []))
+    found = [mounts.resolved(mount, folder) for mount in asked] + ([f"{folder}:/workspace"] if here else [])
+    if ca is None:
+        return tuple(found), []
+    mount, variable = mounts.certificates(ca)
+    return (*found, mount), [variable]
+
+
+def jupyter_link(bind: str, port: int) -> list[str]:
+    """The variable by which the container's log names the port of this host, where it is another."""
+    if port == JUPYTER and bind in ("127.0.0.1", "0.0.0.0"):
+        return []
+    return [f"JUPYTER_LINK=http://{f'[{bind}]' if ':' in bind else bind}:{port}"]
 
 
 def ports(
@@ -143,6 +166,7 @@ def refuse(client: docker.DockerClient, wanted: Product, start: Start) -> None:
     if start.name and client.containers.list(all=True, filters={"name": f"^/{start.name}$"}):
         raise UserError(f"a container named {start.name!r} exists: choose another --name, or docker rm {start.name}")
     if is_local(client):
+        mounts.refuse_missing(start.volumes)
         check_ports(start.ports, holders(client), OPTIONS)
 
 

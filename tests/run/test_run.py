@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gpuyard import catalogue, paths
+from gpuyard import catalogue, mounts, paths
 from gpuyard.cli import main
-from gpuyard.commands.run import remapped, volumes
-from gpuyard.errors import UsageError
+from gpuyard.commands.run import remapped, shm_notice, volumes
+from gpuyard.errors import UsageError, UserError
 from tests.run.test_preflight import key_pair
 
 
@@ -102,8 +103,84 @@ def test_here_mounts_the_folder_where_jupyter_starts(line: Line) -> None:
 def test_two_mounts_at_the_workspace_are_refused() -> None:
     """--here beside a -v at the same place is a contradiction; one elsewhere is not."""
     with pytest.raises(UsageError, match="--here"):
-        volumes(["/a:/workspace:ro"], Path("/b"))
-    assert volumes(["/a:/mnt/data"], Path("/b")) == ("/a:/mnt/data", "/b:/workspace")
+        volumes(["/a:/workspace:ro"], Path("/b"), True, None)
+    assert volumes(["/a:/mnt/data"], Path("/b"), True, None) == (("/a:/mnt/data", "/b:/workspace"), [])
+
+
+def test_the_log_inside_is_told_another_port_of_this_host(line: Line) -> None:
+    """The link that the container shows must be one that works here; a user's own word comes later and wins."""
+    assert "--env=JUPYTER_LINK=http://127.0.0.1:9999" in line("--jupyter-port", "9999")
+    assert not [word for word in line() if "JUPYTER_LINK" in word]
+    assert "--env=JUPYTER_LINK=http://[::1]:8888" in line("--bind", "::1")
+
+
+@pytest.mark.parametrize("source", ["./data", "data/raw", "~/data", "../x/data"])
+def test_a_relative_folder_is_mounted_by_its_full_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str
+) -> None:
+    """Docker would take some of these for a volume's name and refuse others."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "x").mkdir()
+    for folder in ("data", "x/data", "x/data/raw"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    mount = mounts.resolved(f"{source}:/mnt/data:ro", tmp_path / "x")
+    assert Path(mount.split(":")[0]).is_dir()
+    assert mount.endswith("data:/mnt/data:ro") or mount.endswith("data/raw:/mnt/data:ro")
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """A typing error would become an empty volume or a folder of root's."""
+    with pytest.raises(UsageError, match=r"-v ./dta:/x: there is no folder .*/dta: make it first"):
+        mounts.resolved("./dta:/x", tmp_path)
+    with pytest.raises(UserError, match=r"there is no /no/such on this host: mkdir -p /no/such first"):
+        mounts.refuse_missing(("data:/x", "/no/such:/x"))
+    mounts.refuse_missing(("data:/x", f"{tmp_path}:/x", "/anonymous"))
+
+
+def test_a_volume_with_a_folders_name_is_told(tmp_path: Path) -> None:
+    """It is docker's volume that is mounted; names of no folder are nobody's concern."""
+    (tmp_path / "data").mkdir()
+    said = mounts.notice("data:/mnt/data", tmp_path)
+    assert said is not None
+    assert said.endswith("for the folder write -v ./data:/mnt/data")
+    assert mounts.notice("models:/mnt/models", tmp_path) is None
+
+
+def test_shared_memory_beyond_the_machines_is_told() -> None:
+    """Docker takes any number; what is unknown is not judged."""
+    assert "999g is more than the machine's 2.0 GiB" in str(shm_notice("999g", 2 << 30))
+    assert (shm_notice("1g", 2 << 30), shm_notice("999g", 0)) == (None, None)
+
+
+def certificate(folder: Path) -> Path:
+    """A certificate as a company's authority has it."""
+    file = folder / "ca.pem"
+    ends = ["-keyout", "/dev/null", "-out", str(file)]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=Example", "-days", "2"]
+    subprocess.run([*command, *ends], check=True, capture_output=True)
+    return file
+
+
+def test_a_companys_certificates_are_handed_on(line: Line, tmp_path: Path) -> None:
+    """Mounted read-only, and named by the variable that the container's start reads."""
+    file = certificate(tmp_path)
+    words = line("--ca", str(file))
+    assert f"--volume={file}:/etc/gpuyard/ca.pem:ro" in words
+    assert "--env=GPUYARD_CA=/etc/gpuyard/ca.pem" in words
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", None], ids=str
+)
+def test_a_file_of_no_certificates_is_refused(gpuyard: Call, tmp_path: Path, text: str | None) -> None:
+    """Empty, other text, damaged, missing: in one line."""
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+    done = gpuyard("run", "--dry-run", "--ca", str(file))
+    assert (done.code, done.out) == (1, "")
+    assert "expected certificates in PEM form" in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

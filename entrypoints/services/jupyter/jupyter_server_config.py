@@ -1,7 +1,8 @@
 # Jupyter's settings: the user's own files first, as Jupyter itself reads them, then those of this start, so that
 # a forgotten file in a mounted home can't open the server. They lie beside this file's link, in a private folder.
 import json
-import sys
+import logging
+import os
 from pathlib import Path
 
 from jupyter_core.paths import jupyter_config_path  # type: ignore[import-not-found, unused-ignore]
@@ -12,7 +13,13 @@ from traitlets.config import (  # type: ignore[import-not-found, unused-ignore]
     PyFileConfigLoader,
 )
 
+from entrypoints.gpuyard_start.chatter import LOGGERS, Chatter
+from entrypoints.gpuyard_start.log import Log
+
 NAME = "jupyter_server_config"
+log = Log(os.environ.get("GPUYARD_LOG") or "text", "jupyter")
+for name in LOGGERS:
+    logging.getLogger(name).addFilter(Chatter())
 # Jupyter gives this function to the file.
 config = get_config()  # type: ignore[name-defined]  # noqa: F821
 for folder in reversed(jupyter_config_path()):
@@ -22,5 +29,5 @@ for folder in reversed(jupyter_config_path()):
         except ConfigFileNotFound:
             continue
         except Exception as error:
-            print(f"{loader.full_filename} is left out: {type(error).__name__}: {error}", file=sys.stderr)
+            log.warning(f"{loader.full_filename} is left out: {type(error).__name__}: {error}")
 config.merge(Config(json.loads((Path(__file__).parent / "settings.json").read_text("utf-8"))))

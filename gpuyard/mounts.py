@@ -1,0 +1,55 @@
+"""Mounts as they are typed: what looks like a folder is one, whatever docker would make of its spelling."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+
+from gpuyard.errors import UsageError, UserError
+
+CA = "/etc/gpuyard/ca.pem"
+
+
+def resolved(mount: str, here: Path) -> str:
+    """The mount with its folder's full path. Refuses a relative path to a folder that is not there.
+
+    Docker takes ``data/raw`` for a bad name of a volume, and ``~/data`` literally where no shell has seen it.
+    """
+    source, colon, rest = mount.partition(":")
+    if not colon or source.startswith("/") or not ("/" in source or source.startswith((".", "~"))):
+        return mount
+    folder = os.path.normpath(here / Path(source).expanduser())
+    if not Path(folder).exists():
+        raise UsageError(f"-v {mount}: there is no folder {folder}: make it first, or give a full path")
+    return f"{folder}:{rest}"
+
+
+def notice(mount: str, here: Path) -> str | None:
+    """What to say of a volume's name that is a folder's too: docker's volume is mounted, not the folder."""
+    source, colon, rest = mount.partition(":")
+    if not colon or "/" in source or not (here / source).is_dir():
+        return None
+    return f"-v {mount} mounts docker's volume '{source}', not the folder: for the folder write -v ./{source}:{rest}"
+
+
+def refuse_missing(mounts: tuple[str, ...]) -> None:
+    """Refuses a mount of a folder that this host lacks: docker would make one that belongs to root."""
+    for mount in mounts:
+        source, colon, _ = mount.partition(":")
+        if colon and source.startswith("/") and not os.path.lexists(source):
+            raise UserError(f"-v {mount}: there is no {source} on this host: mkdir -p {source} first")
+
+
+def certificates(file: Path) -> tuple[str, str]:
+    """The mount and the variable that hand a company's certificates to a container. Refuses a file of none."""
+    path = file.expanduser().absolute()
+    try:
+        text = path.read_text("ascii", "ignore")
+        if "BEGIN CERTIFICATE" not in text:
+            raise ValueError("no line BEGIN CERTIFICATE in it")
+        ssl.create_default_context(cadata=text)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        raise UserError(f"--ca {file}: {reason}: expected certificates in PEM form") from None
+    return f"{path}:{CA}:ro", f"GPUYARD_CA={CA}"
