@@ -31,6 +31,9 @@ install -d /etc/uv
 ln -sf /etc/gpuyard/uv.toml /etc/uv/uv.toml
 ln -s "$target/entrypoints/licenses" /usr/local/bin/licenses
 install -D -m 0644 "$target/entrypoints/ipython_kernel_config.py" /etc/ipython/ipython_kernel_config.py
+# A volume on one of these takes over its owner; Docker would make the folder, and those above it, as root's.
+caches=/home/trainer/.cache
+install -d -o 1000 -g 1000 "$caches" "$caches"/{huggingface,torch,pip,uv} /home/trainer/{.jupyter,.ipython,.triton,.config}
 /opt/venv/bin/python - <<'PY'
 import pathlib, sysconfig
 site = pathlib.Path(sysconfig.get_path("purelib"))
@@ -42,4 +45,44 @@ for line in pathlib.Path("/etc/gpuyard/constraints.txt").read_text().splitlines(
     name, held, version = line.partition("===")
     if held:
         (licenses / name).symlink_to(site / f"{name.replace('-', '_')}-{version}.dist-info")
+PY
+# Matplotlib draws Chinese, Japanese and Korean letters: by the one file of Debian's package that holds all three,
+# under a name of its own, and in bold too, because Matplotlib warns of a weight that a family lacks.
+compgen -G "/opt/venv/lib/python3*/site-packages/matplotlib" >/dev/null || exit 0
+/opt/venv/bin/python -B - <<'PY'
+import base64, hashlib, pathlib, sysconfig
+from fontTools.ttLib import TTCollection, TTFont
+
+NAME = "Droid Sans CJK"
+SOURCE = "/usr/share/fonts-droid-fallback/truetype/DroidSansFallback.ttf"
+
+
+def face(weight, style):
+    font = TTFont(SOURCE, recalcTimestamp=False)
+    font["OS/2"].usWeightClass = weight
+    texts = {1: NAME, 2: style, 4: f"{NAME} {style}", 6: f"{NAME.replace(' ', '')}-{style}"}
+    for number, text in texts.items():
+        font["name"].setName(text, number, 3, 1, 0x409)
+        font["name"].setName(text, number, 1, 0, 0)
+    return font
+
+
+faces = TTCollection()
+faces.fonts = [face(400, "Regular"), face(700, "Bold")]
+folder = pathlib.Path("/usr/share/fonts/truetype/gpuyard")
+folder.mkdir()
+faces.save(folder / "DroidSansCJK.ttc", shareTables=True)
+
+# Among the defaults, so that a user's own matplotlibrc still comes after it.
+site = pathlib.Path(sysconfig.get_path("purelib"))
+defaults = site / "matplotlib/mpl-data/matplotlibrc"
+before = defaults.read_text()
+after = before.replace("#font.family:  sans-serif\n", f"#font.family:  sans-serif, {NAME}\n")
+assert after != before, "matplotlibrc has no line of the default family"
+defaults.write_text(after)
+digest = base64.urlsafe_b64encode(hashlib.sha256(after.encode()).digest()).rstrip(b"=").decode()
+for record in site.glob("matplotlib-*.dist-info/RECORD"):
+    name = "matplotlib/mpl-data/matplotlibrc,"
+    lines = [line for line in record.read_text().splitlines() if not line.startswith(name)]
+    record.write_text("\n".join([*lines, f"{name}sha256={digest},{len(after.encode())}"]) + "\n")
 PY
