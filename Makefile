@@ -9,10 +9,10 @@ GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints/apt 'entrypoints/services/*/run') images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults lint run clean lock lock-host bench-build bench-compression bench-verify bench-start
+.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s lint run clean lock lock-host bench-build bench-compression bench-verify bench-start
 
 help: ## Show these targets
-	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 build: .venv/.host ## Build the image of a line (LINE=2.9, IMAGE=workbench or runtime)
 	$(GPUYARD) build $(LINE) --image $(IMAGE)
@@ -31,6 +31,12 @@ test-all: .venv/.tests ## Everything: other lines, comparisons at full size
 
 test-faults: .venv/.tests ## Give every known fault to a container of the image and compare verify's words
 	$(TEST) tests/faults tests/verify/test_driver.py
+
+test-slurm: .venv/.tests ## Submit rendered jobs to a real Slurm, started by the tests (installs slurm-wlm where root may)
+	$(TEST) tests/slurm tests/render/test_slurm.py
+
+test-k8s: .venv/.tests ## Check rendered Kubernetes objects against their API schemas and our policy
+	$(TEST) tests/k8s
 
 verify.pyz: .venv/.host $(shell git ls-files verify) ## The suite as one file: python3 verify.pyz
 	.venv/bin/python -m gpuyard.anyimage

@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 
 from gpuyard.build import revision
-from gpuyard.commands import build, clean, diff, engine, fetch, list_, lock, pick, report, reproduce, run, verify
+from gpuyard.commands import (
+    build,
+    clean,
+    diff,
+    engine,
+    fetch,
+    list_,
+    lock,
+    pick,
+    render,
+    report,
+    reproduce,
+    run,
+    verify,
+)
 from gpuyard.errors import UserError
 
 HELP = """PyTorch + CUDA training images, built from hash-locked parts and proven from inside.
@@ -23,6 +37,8 @@ app.command("build")(build.build)
 app.command("fetch")(fetch.fetch)
 app.command("reproduce")(reproduce.reproduce_)
 app.command("verify")(verify.verify)
+app.command("tags")(tags.tags)
+app.command("publish")(publish.publish)
 app.command("run")(run.run)
 app.command("list")(list_.list_)
 app.command("pick")(pick.pick)
@@ -31,6 +47,7 @@ app.command("lock")(lock.lock)
 app.command("report")(report.report)
 app.command("clean")(clean.clean)
 app.add_typer(engine.app, name="engine")
+app.add_typer(render.app, name="render")
 
 
 @app.callback(invoke_without_command=True)

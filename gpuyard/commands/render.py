@@ -1,0 +1,77 @@
+"""`gpuyard render`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuyard import catalogue
+from gpuyard.errors import UserError
+from gpuyard.render import slurm as slurm_
+from gpuyard.render.work import Work, image_reference
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Write the file that starts a training elsewhere. It is printed; nothing is sent anywhere.",
+)
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there, not to stdout.")]
+Image = Annotated[str, typer.Option(help="workbench, runtime, or an image's reference.")]
+Name = Annotated[str, typer.Option(help="The job's name.")]
+Nodes = Annotated[int, typer.Option(help="Machines.")]
+Gpus = Annotated[int, typer.Option(help="GPUs on each of them; 0 for none.")]
+Cpus = Annotated[int, typer.Option(help="Processors on each of them.")]
+Memory = Annotated[int, typer.Option(help="Memory on each of them, in GiB.")]
+Shm = Annotated[int, typer.Option(help="Shared memory for DataLoader workers, in GiB.")]
+Verify = Annotated[bool, typer.Option("--verify/--no-verify", help="Judge each node before the command starts.")]
+
+
+@app.command("slurm")
+def slurm(
+    context: typer.Context,
+    engine: Annotated[str, typer.Option(help="docker, pyxis or apptainer.")] = "docker",
+    image: Image = "workbench",
+    name: Name = "train",
+    nodes: Nodes = 1,
+    gpus: Gpus = 0,
+    cpus: Cpus = 4,
+    memory: Memory = 16,
+    shm: Shm = 8,
+    time: Annotated[str, typer.Option(help="Minutes, HOURS:MM:SS or DAYS-HH:MM:SS.")] = "1:00:00",
+    save_before: Annotated[int, typer.Option(help="Seconds before the end at which the command is to save.")] = 120,
+    partition: Annotated[str, typer.Option(help="The cluster's partition.")] = "",
+    account: Annotated[str, typer.Option(help="Whom the cluster charges.")] = "",
+    volume: Annotated[list[str] | None, typer.Option("-v", "--volume", help="/FOLDER:/PLACE[:ro]")] = None,
+    env: Annotated[list[str] | None, typer.Option("-e", "--env", help="NAME=value, or NAME to pass it on.")] = None,
+    verify: Verify = True,
+    output: Output = None,
+) -> None:
+    """A batch script for sbatch. After --, the command; it runs once on each node, so start it with torchrun."""
+    work = _work(context, Work(_image(image), (), name, nodes, gpus, cpus, memory, shm, verify))
+    job = slurm_.Slurm(engine, time, save_before, partition, account, tuple(volume or ()), tuple(env or ()))
+    write(slurm_.script(work, job), output)
+
+
+def write(text: str, output: Path | None) -> None:
+    """Prints the text, or writes a file that did not exist before. Raises UserError; nothing is half-written."""
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        with output.open("x") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UserError(f"{output} exists: remove it, or choose another --output") from None
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror}") from None
+
+
+def _image(word: str) -> str:
+    return image_reference(catalogue.load(), word)
+
+
+def _work(context: typer.Context, work: Work) -> Work:
+    from dataclasses import replace
+
+    return replace(work, command=tuple(context.obj or ()))
