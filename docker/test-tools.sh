@@ -10,6 +10,7 @@ command -v gcc >/dev/null || missing+=(gcc libc6-dev)
 command -v rsync >/dev/null || missing+=(rsync)
 command -v openssl >/dev/null || missing+=(openssl)
 [[ -x /usr/sbin/nginx ]] || missing+=(nginx-light)
+command -v chromium >/dev/null || missing+=(chromium)
 
 registry=()
 [[ -x /usr/bin/docker-registry ]] || registry+=(docker-registry)
