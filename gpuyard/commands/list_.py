@@ -20,6 +20,9 @@ from gpuyard.store import Store
 
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    for_github: Annotated[
+        bool, typer.Option("--github", help="With --json: as outputs of a workflow's step, lines and products.")
+    ] = False,
     by_size: Annotated[bool, typer.Option("--sizes", help="What images built from layers weigh and share.")] = False,
     write_tables: Annotated[bool, typer.Option("--write-tables", help="Write verify/tables.json anew.")] = False,
 ) -> None:
@@ -31,7 +34,9 @@ def list_(
         show_sizes(sizes.known(Store()))
         return
     rows = [describe(catalogue, name) for name in catalogue.line]
-    if as_json:
+    if for_github:
+        print(outputs(rows))
+    elif as_json:
         print(json.dumps(rows, indent=1))
     else:
         _show(rows)
@@ -44,6 +49,7 @@ def describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
         "line": name,
         "default": name == catalogue.default_line,
         "tags": [catalogue.tag(name, image) for image in catalogue.published],
+        "images": {image: catalogue.tag(name, image) for image in catalogue.published},
         "torch": line.torch_version,
         "cuda": line.cuda,
         "cudnn": line.cudnn,
@@ -54,6 +60,15 @@ def describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
         "gpus": catalogue.generations(line),
         "arch_list": list(line.arch_list),
     }
+
+
+def outputs(rows: list[dict[str, Any]]) -> str:
+    """What a workflow makes its matrix of: the lines, and every image that is built of each."""
+    products = [
+        {"line": row["line"], "image": image, "tag": tag} for row in rows for image, tag in row["images"].items()
+    ]
+    found = {"lines": [row["line"] for row in rows], "products": products}
+    return "\n".join(f"{name}={json.dumps(values, separators=(',', ':'))}" for name, values in found.items())
 
 
 def show_sizes(images: dict[str, sizes.Blobs]) -> None:

@@ -1,0 +1,96 @@
+"""The workflows: no rights by default, actions by commit, one command a step, and every command exists."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuyard import paths
+from gpuyard.catalogue import Catalogue
+from gpuyard.cli import app
+
+FILES = sorted((paths.ROOT / ".github" / "workflows").glob("*.yml"))
+PROGRAMS = ("make", ".venv/bin/gpuyard")
+LATER = ("publish", "bases", "update")
+
+
+def load(name: str) -> dict[str, Any]:
+    """A workflow as data; YAML reads its key ``on`` as a truth value."""
+    found = yaml.safe_load((paths.ROOT / ".github" / "workflows" / f"{name}.yml").read_text())
+    assert isinstance(found, dict)
+    return {("on" if key is True else key): value for key, value in found.items()}
+
+
+def steps() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every step of every job, with the file it is in."""
+    for file in FILES:
+        for job in load(file.stem)["jobs"].values():
+            yield from ((file.name, step) for step in job["steps"])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_nothing_is_allowed_by_default(file: Any) -> None:
+    """`permissions: {}` at the top; each job says what it needs, and how long it may take."""
+    workflow = load(file.stem)
+    assert workflow["permissions"] == {}
+    for job in workflow["jobs"].values():
+        assert set(job["permissions"]) <= {"contents", "packages", "id-token"}
+        assert job["permissions"].get("contents", "read") == "read"
+        assert job["timeout-minutes"]
+
+
+def test_actions_are_named_by_commit_with_their_version_beside_it() -> None:
+    """A tag of an action can be moved; a commit can't."""
+    for file in FILES:
+        uses = re.findall(r"uses: (\S+)(.*)$", file.read_text(), flags=re.MULTILINE)
+        assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action, _ in uses)
+        assert all(re.fullmatch(r" # v[\d.]+", version) for _, version in uses)
+
+
+def test_a_step_is_one_command_that_people_call_too() -> None:
+    """No logic in YAML: a line of make or gpuyard, whose command the program has."""
+    known = {command.name for command in app.registered_commands} | set(LATER)
+    commands = [step["run"] for _, step in steps() if "run" in step]
+    assert len(commands) > 8
+    for command in commands:
+        program, word = command.split()[:2]
+        assert "\n" not in command.strip()
+        assert program in PROGRAMS
+        assert "${{" not in command
+        assert program == "make" or word in known
+
+
+def test_only_runs_of_pull_requests_give_way() -> None:
+    """A push that publishes is never cut off by the next one."""
+    assert load("check")["concurrency"]["cancel-in-progress"] == "${{ github.event_name == 'pull_request' }}"
+    assert load("publish")["concurrency"]["cancel-in-progress"] is False
+
+
+def test_verification_comes_before_publication_and_gates_it() -> None:
+    """In the job that publishes verify comes first; the GPU's job, where configured, must not have failed."""
+    job = load("publish")["jobs"]["publish"]
+    runs = [step.get("run", "") for step in job["steps"]]
+    order = [
+        next(i for i, run in enumerate(runs) if f"gpuyard {word}" in run) for word in ("build", "verify", "publish")
+    ]
+    assert order == sorted(order)
+    assert "gpu" in job["needs"]
+    assert "needs.gpu.result != 'failure'" in job["if"]
+    assert load("publish")["jobs"]["gpu"]["runs-on"] == ["self-hosted", "gpu"]
+
+
+def test_the_matrix_is_the_catalogues(table: Catalogue) -> None:
+    """`gpuyard list --json --github` names every line and every published image once."""
+    command = [sys.executable, "-m", "gpuyard", "list", "--json", "--github"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=paths.ROOT).stdout
+    outputs = {name: json.loads(value) for name, _, value in (line.partition("=") for line in said.splitlines())}
+    assert outputs["lines"] == list(table.line)
+    tags = [product["tag"] for product in outputs["products"]]
+    assert len(tags) == len(set(tags)) >= len(table.line) * 2
