@@ -44,7 +44,7 @@ verify.pyz: .venv/.host $(shell git ls-files verify) ## The suite as one file: p
 bench-verify: .venv/.tests ## Time the suite's profiles against the bare import of torch
 	.venv/bin/python -m tests.bench_verify
 
-lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose
+lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose, actionlint, zizmor
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
@@ -52,6 +52,7 @@ lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose
 	.venv/bin/hadolint images/*/Dockerfile
 	$(GPUYARD) engine start >/dev/null
 	docker compose --profile gpu --profile cpu config --quiet
+	.github/lint/workflows.sh
 
 fetch: .venv/.host ## Bring every wheel of a line into the store, so that a build needs no network
 	$(GPUYARD) fetch $(LINE)
