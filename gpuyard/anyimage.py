@@ -22,6 +22,11 @@ FIND = (
 MAIN = "import sys\nfrom verify.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 
 
+def is_reference(word: str) -> bool:
+    """Whether the word names an image by tag, digest or registry, not one of the catalogue."""
+    return any(sign in word for sign in ":/@")
+
+
 def zip_suite(target: Path) -> Path:
     """The suite as one file that any Python from 3.9 on runs: ``python3 verify.pyz``."""
     with tempfile.TemporaryDirectory() as folder:

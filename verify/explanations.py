@@ -92,6 +92,10 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
         "A wrong NCCL_SOCKET_IFNAME ends in 'Unable to find address', '^docker0' alone brings lo back.",
         ("unset NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME",),
     ),
+    "infiniband": (
+        "Device nodes without libibverbs: NCCL falls back to TCP without a word, and trains ten times slower.",
+        ("apt-get install ibverbs-providers in your own image", "verify --only limit-memlock"),
+    ),
     "gloo-two-ranks": (
         "Collectives fail by hanging: two ranks must meet, and every value must be right.",
         ("verify --only network", "unset GLOO_SOCKET_IFNAME"),
@@ -180,6 +184,10 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
     "nvml": (
         "After a driver upgrade the libraries and the loaded kernel module differ until the restart.",
         ("recreate the container", "restart the host", "modprobe nvidia on the host"),
+    ),
+    "gpu-health": (
+        "A GPU with memory errors or a throttled clock computes, wrongly or slowly, and says so to nobody but NVML.",
+        ("nvidia-smi --gpu-reset -i INDEX on the host, or a restart", "dcgmi diag -r 3; then the vendor"),
     ),
     "cuda-init": (
         "cuInit is the driver's own word: 34 stub, 46 busy, 100 no GPU, 304 device node, 802 Fabric Manager, "

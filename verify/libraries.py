@@ -70,3 +70,35 @@ def _device(library: Any, index: int) -> Dict[str, Any]:
     if hasattr(library, "nvmlDeviceGetMigMode"):
         library.nvmlDeviceGetMigMode(handle, ctypes.byref(current), ctypes.byref(pending))
     return {"index": index, "code": 0, "compute_mode": mode.value, "mig": bool(current.value)}
+
+
+def ask_health() -> Dict[str, Any]:
+    """What NVML counts for each GPU that answers; None for what a GPU or an old NVML does not count."""
+    library, facts = load(NVML)
+    if library is None or (getattr(library, "nvmlInit_v2", None) or library.nvmlInit)():
+        return {"devices": []}
+    count = ctypes.c_uint(0)
+    library.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    handles = [(index, ctypes.c_void_p()) for index in range(count.value)]
+    here = [(i, h) for i, h in handles if library.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(h)) == 0]
+    return {**facts, "devices": [{"index": index, **_health(library, handle)} for index, handle in here]}
+
+
+def _health(library: Any, handle: Any) -> Dict[str, Any]:
+    """Uncorrected errors since the driver was loaded, remapped rows, and the bits of reasons for a lower clock."""
+    errors, slow = ctypes.c_ulonglong(0), ctypes.c_ulonglong(0)
+    rows = [ctypes.c_uint(0) for _ in range(4)]
+    counted = _answers(library, "nvmlDeviceGetTotalEccErrors", handle, 1, 0, ctypes.byref(errors))
+    remapped = _answers(library, "nvmlDeviceGetRemappedRows", handle, *map(ctypes.byref, rows))
+    known = _answers(library, "nvmlDeviceGetCurrentClocksThrottleReasons", handle, ctypes.byref(slow))
+    return {
+        "ecc": errors.value if counted else None,
+        "remapped": {"pending": rows[2].value, "failed": rows[3].value} if remapped else None,
+        "slow": slow.value if known else None,
+    }
+
+
+def _answers(library: Any, name: str, *given: Any) -> bool:
+    """Whether the library has the function and it succeeds."""
+    function = getattr(library, name, None)
+    return function is not None and function(*given) == 0

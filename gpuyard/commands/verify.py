@@ -13,10 +13,13 @@ import typer
 
 from gpuyard import anyimage, catalogue, engine, reports
 from gpuyard import build as building
+from gpuyard.claims import Product
+from gpuyard.errors import UsageError
 from gpuyard.flags import parse_gpus, size
 from gpuyard.outside.proof import Order, prove
 from gpuyard.outside.suite import choose
 from gpuyard.preflight import choose_gpus, is_local, probe_gpus
+from verify import registry
 from verify.report import table
 
 
@@ -24,24 +27,26 @@ def verify(
     line: Annotated[
         str | None, typer.Argument(help="A line of the catalogue (gpuyard list); the default one if left out.")
     ] = None,
-    image: Annotated[str, typer.Option(help="workbench or runtime.")] = "workbench",
+    image: Annotated[
+        str,
+        typer.Option(help="workbench or runtime; or any image by its tag (NAME:TAG), into which the suite is mounted."),
+    ] = "workbench",
     gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
     shm_size: Annotated[str, typer.Option(help="Shared memory of the container.")] = "1g",
     only: Annotated[list[str] | None, typer.Option(help="These checks or groups, comma-separated.")] = None,
     require: Annotated[list[str] | None, typer.Option(help="These must pass too, comma-separated.")] = None,
     report_dir: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("reports"),
-    image_ref: Annotated[
-        str | None, typer.Option(help="Diagnose this image, which need not be ours: the suite is mounted into it.")
-    ] = None,
+    image_ref: Annotated[str | None, typer.Option(hidden=True)] = None,
     build: Annotated[bool, typer.Option(help="Build first, which takes seconds if nothing changed.")] = True,
 ) -> None:
     """Start the image as a user would, run the suite inside, look from outside, write one report.
 
     Exit codes: 0 all required checks passed; 1 one failed; 2 wrong usage; 3 one could not run.
     """
-    if image_ref:
-        raise typer.Exit(_any_image(image_ref, gpus, shm_size, names(only), names(require)))
-    wanted = building.product(catalogue.load(), line, image)
+    other = image_ref or (image if anyimage.is_reference(image) else None)
+    if other:
+        raise typer.Exit(_any_image(other, line, gpus, shm_size, names(only), names(require)))
+    wanted = _product(line, image)
     choice = choose(names(only), names(require), wanted.catalogue.image[image].services)
     parse_gpus(gpus), size(shm_size)
     reports.require_writable(report_dir)
@@ -62,9 +67,23 @@ def verify(
     raise typer.Exit(int(report["result"]["exit_code"]))
 
 
-def _any_image(reference: str, gpus: str, shm: str, only: list[str], require: list[str]) -> int:
+def _product(line: str | None, image: str) -> Product:
+    known = catalogue.load()
+    if image not in known.image:
+        words = catalogue.unknown("image", image, known.published)
+        raise UsageError(f"{words}; an image that is not ours is written with its tag: {image}:TAG")
+    return building.product(known, line, image)
+
+
+def _any_image(reference: str, line: str | None, gpus: str, shm: str, only: list[str], require: list[str]) -> int:
     """The suite's own words and exit code, from inside an image that is not ours."""
-    size(shm)
+    if line:
+        raise UsageError(f"{reference} is an image by its tag, so a line ({line}) says nothing about it: leave one out")
+    try:
+        registry.resolve(registry.CHECKS, [*only, *require])
+    except registry.UnknownName as error:
+        raise UsageError(str(error)) from error
+    parse_gpus(gpus), size(shm)
     engine.ensure()
     client = engine.client()
     chosen, note = choose_gpus(gpus, probe_gpus(client.info(), local=is_local(client)))

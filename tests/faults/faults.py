@@ -100,6 +100,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault("nvml-18", "nvml", Owner.HOST, ("different versions", "restart the host"), {"STUB_NVML": "18"}),
     Fault("nvml-999", "nvml", Owner.HOST, ("was lost", "systemd reload", "CDI"), {"STUB_NVML": "999"}),
     Fault("nvml-9", "nvml", Owner.HOST, ("not loaded", "modprobe nvidia"), {"STUB_NVML": "9"}),
+    Fault("few-gpus", "nvml", Owner.HOST, ("NVML answers for 0", "Xid"), {**WORKING, "STUB_COUNT": "0"}),
+    Fault("ecc", "gpu-health", Owner.HOST, ("2 uncorrected memory", "--gpu-reset"), {**WORKING, "STUB_ECC": "2"}),
+    Fault("remap", "gpu-health", Owner.HOST, ("waits to be remapped", "--gpu-reset"), {**WORKING, "STUB_REMAP": "1"}),
+    Fault("heat", "gpu-health", Owner.HOST, ("held down by heat", "fans"), {**WORKING, "STUB_SLOW": "64"}),
     Fault("gpu-lost", "nvml", Owner.HOST, ("fell off the bus", "Xid"), {**WORKING, "STUB_LOST": "1"}),
     Fault(
         "hidden", "visible-devices", Owner.START, ("hides every GPU", "unset"), {**WORKING, "CUDA_VISIBLE_DEVICES": ""}

@@ -1,5 +1,7 @@
 /* A stand-in for libnvidia-ml.so.1: nvmlInit answers STUB_NVML (default 0), the driver is STUB_DRIVER,
- * the one GPU is in compute mode STUB_MODE (default 0) and MIG mode STUB_MIG (default 0). */
+ * the one GPU is in compute mode STUB_MODE (default 0) and MIG mode STUB_MIG (default 0). It counts STUB_ECC
+ * uncorrected errors, STUB_REMAP rows that wait and STUB_REMAP_FAILED that cannot be remapped, and its clock
+ * is held down by the reasons in STUB_SLOW. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +37,26 @@ int nvmlDeviceGetComputeMode(void *device, int *mode) {
 int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
   (void)device;
   *current = *pending = number("STUB_MIG", 0);
+  return 0;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, int kind, int counter, unsigned long long *count) {
+  (void)device, (void)kind, (void)counter;
+  *count = number("STUB_ECC", 0);
+  return 0;
+}
+
+int nvmlDeviceGetRemappedRows(void *device, unsigned *good, unsigned *bad, unsigned *pending, unsigned *failed) {
+  (void)device;
+  *good = *bad = 0;
+  *pending = number("STUB_REMAP", 0);
+  *failed = number("STUB_REMAP_FAILED", 0);
+  return 0;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
+  (void)device;
+  *reasons = number("STUB_SLOW", 0);
   return 0;
 }
 

@@ -36,7 +36,7 @@ def test_a_driver_without_a_fault_passes(with_fault: VerifyWith) -> None:
     """The good case of all of them: the same stand-ins, nothing wrong."""
     outcome = with_fault("whole", *CHAIN)
     assert outcome.code == 0, outcome.stdout
-    assert opening(outcome) == "All 7 required checks passed."
+    assert opening(outcome) == "All 8 required checks passed."
 
 
 def test_an_old_driver_is_told_which_tags_it_can_run(with_fault: VerifyWith, table: Catalogue) -> None:

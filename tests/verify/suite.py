@@ -48,6 +48,12 @@ def fake(check_id: str, probe: Any = lambda: {"ok": True}, **changes: Any) -> Ch
     return Check(id=check_id, probe=probe, **{**values, "isolation": Isolation.NONE, **changes})
 
 
+def hang() -> Facts:
+    """A probe that never answers."""
+    while True:
+        time.sleep(60)
+
+
 def finding(check_id: str, status: Status, required: bool = True, **changes: Any) -> Finding:
     """A finding with a verdict of that status."""
     level = changes.pop("level", Level.CPU)

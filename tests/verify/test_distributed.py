@@ -168,3 +168,16 @@ def test_a_hostname_on_the_loopback_fails(addresses: list[str], error: str, stat
     """torch would warn and go on with the loopback."""
     facts = {"name": "node0", "addresses": addresses, "error": error}
     assert network.evaluate_hostname(facts, CLAIMS).status is status
+
+
+@pytest.mark.parametrize(
+    ("nodes", "error", "status"),
+    [
+        ([], "libibverbs.so.1: cannot open", Status.PASS),
+        (["/dev/infiniband/uverbs0"], "", Status.PASS),
+        (["/dev/infiniband/uverbs0"], "libibverbs.so.1: cannot open", Status.FAIL),
+    ],
+)
+def test_infiniband_needs_its_library(nodes: list[str], error: str, status: Status) -> None:
+    """Where there is none nobody needs it; where there is one NCCL would go over TCP without a word."""
+    assert network.evaluate_infiniband({"nodes": nodes, "error": error}, CLAIMS).status is status

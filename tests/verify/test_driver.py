@@ -190,6 +190,7 @@ def test_without_claims_torchs_own_cuda_is_the_need() -> None:
         ({"code": 18}, "different versions", Owner.HOST),
         ({"code": 999}, "systemd reload", Owner.HOST),
         ({"loaded": False}, "capability 'utility'", Owner.START),
+        ({"count": 0}, "1 device nodes are here, NVML answers for 0", Owner.HOST),
         ({"driver": "999.1", "host_driver": "999.2"}, "kernel module of 999.2", Owner.START),
         ({"driver": "999.3", "host_driver": "999.2"}, "kernel module of 999.2", Owner.HOST),
     ],

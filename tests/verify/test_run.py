@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.verify.suite import CLAIMS, fake, gone
+from tests.verify.suite import CLAIMS, fake, gone, hang
 from verify.model import Check, Claims, Facts, Finding, Isolation, Owner, Status, Verdict
 from verify.run import INTERRUPTED, run_checks
 
@@ -23,11 +23,6 @@ def run_one(check: Check) -> Finding:
 def die() -> Facts:
     os.kill(os.getpid(), signal.SIGBUS)
     return {"ok": True}
-
-
-def hang() -> Facts:
-    while True:
-        time.sleep(60)
 
 
 def boom() -> Facts:

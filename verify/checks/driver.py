@@ -9,7 +9,7 @@ from verify.checks.common import failed, inside, listed, passed, unknown
 from verify.checks.torch_files import built_for_cuda
 from verify.claims import claimed_version
 from verify.codes import Meaning, cuda_meaning, nvml_meaning
-from verify.gpu_signs import DRIVER, NVML, any_sign, gpu_signs, no_gpu
+from verify.gpu_signs import DRIVER, NVML, any_sign, gpu_nodes, gpu_signs, no_gpu
 from verify.libraries import ask_driver, ask_nvml, load
 from verify.library_place import library_place, place_facts
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Status, Verdict
@@ -163,6 +163,10 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
         meaning = nvml_meaning(lost[0]["code"])
         text = f"GPU {lost[0]['index']} does not answer: {meaning.text}"
         return failed(text, "every GPU answers", meaning.remedy, meaning.owner, code=lost[0]["code"])
+    nodes = len(gpu_nodes(facts.get("nodes") or []))
+    if facts.get("count") is not None and facts["count"] < nodes:
+        text = f"{nodes} device nodes are here, NVML answers for {facts['count']} GPUs"
+        return failed(text, expected, "on the host: nvidia-smi -L and dmesg (Xid); restart it", Owner.HOST)
     library, module = str(facts.get("driver") or ""), str(facts.get("host_driver") or "")
     if library and module and not versions.same(library, module):
         text = f"NVML is of driver {library}, the kernel module of {module}"
