@@ -1,0 +1,79 @@
+"""What is attached to a digest: bills of materials, provenance, the verification report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuyard.assemble.oci import digest_of
+from gpuyard.publish import inventory as taking
+from gpuyard.publish.provenance import PREDICATE, provenance
+from gpuyard.publish.source import Source
+from gpuyard.publish.verified import Report
+
+CYCLONEDX = "application/vnd.cyclonedx+json"
+SPDX = "application/spdx+json"
+PROVENANCE = "application/vnd.in-toto+json"
+REPORT = "application/vnd.gpuyard.verify.v1+json"
+NAMES = {CYCLONEDX: "CycloneDX", SPDX: "SPDX", PROVENANCE: "SLSA provenance", REPORT: "verification report"}
+CONTENT = "io.gpuyard.content"
+"""The annotation that holds the digest of what is attached."""
+CREATED = "org.opencontainers.image.created"
+
+Referrer = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Document:
+    """One piece of evidence; its kind is the media type of both the file and the artifact."""
+
+    kind: str
+    filename: str
+    data: bytes = field(repr=False)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.data)
+
+    def attached(self, referrers: Iterable[Referrer]) -> str:
+        """The digest of the referrer that holds exactly this; empty if there is none."""
+        found = (entry for entry in referrers if entry.get("artifactType") == self.kind)
+        return next((str(entry["digest"]) for entry in found if note(entry, CONTENT) == self.digest), "")
+
+
+def note(entry: Referrer, name: str) -> str:
+    """An annotation of a referrer, or nothing."""
+    return str((entry.get("annotations") or {}).get(name, ""))
+
+
+def newest(referrers: Iterable[Referrer], kind: str) -> Referrer | None:
+    """The latest referrer of a kind."""
+    found = [entry for entry in referrers if entry.get("artifactType") == kind]
+    return max(found, key=lambda entry: note(entry, CREATED), default=None)
+
+
+def gather(source: Source, report: Report) -> list[Document]:
+    """All evidence about an image. Raises UserError if its files, locks and wheels don't agree."""
+    # The writers of both formats take half a second to import.
+    from gpuyard.publish.sbom import cyclonedx
+    from gpuyard.publish.spdx import spdx
+
+    taken = taking.take(source)
+    return [
+        Document(CYCLONEDX, "sbom.cdx.json", cyclonedx(source, taken)),
+        Document(SPDX, "sbom.spdx.json", spdx(source, taken)),
+        Document(PROVENANCE, "provenance.json", provenance(source, taken), {"in-toto.io/predicate-type": PREDICATE}),
+        Document(REPORT, "verify.json", report.data, verdict(report)),
+    ]
+
+
+def verdict(report: Report) -> dict[str, str]:
+    """The report in three annotations, for who looks at the list of referrers only."""
+    return {
+        "io.gpuyard.verdict": "passed",
+        "io.gpuyard.gpu": "yes" if report.gpu else "not run on a GPU",
+        "io.gpuyard.started": json.dumps(report.content["started"]).strip('"'),
+    }

@@ -1,0 +1,81 @@
+"""Signatures on digests, through cosign: with a key, or keyless where a pipeline has an identity."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gpuyard.errors import UserError
+from gpuyard.publish.registry import Repository, execute
+from gpuyard.publish.words import failure, summary
+
+PATIENCE = 120.0
+State = Literal["good", "none", "other key", "not checked"]
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Signs with the private key of a file, or keyless when there is none; signatures by key need no log."""
+
+    key: Path | None
+    public: str = ""
+
+    @classmethod
+    def of(cls, key: Path) -> Signer:
+        """A signer with a key. Raises UserError for a file that is no key, or a wrong COSIGN_PASSWORD."""
+        if not key.is_file():
+            raise UserError(f"--key {key}: no such file. Make one: cosign generate-key-pair")
+        code, out, err = execute(["cosign", "public-key", "--key", str(key)], PATIENCE, environment())
+        if code:
+            raise UserError(
+                f"--key {key}: cosign can't read it; its password is taken from COSIGN_PASSWORD ({summary(err)})"
+            )
+        return cls(key, out)
+
+    def ensure(self, repository: Repository, digest: str) -> bool:
+        """The digest is signed by this signer; False if it was already. Raises UserError."""
+        if self.public and self.state(repository, digest) == "good":
+            return False
+        words = ["sign", "--yes", *(["--key", str(self.key), "--tlog-upload=false"] if self.key else [])]
+        code, _, err = execute(["cosign", *words, *options(repository), repository.at(digest)], PATIENCE, environment())
+        if code:
+            raise failure(str(repository), err, PATIENCE)
+        return True
+
+    def state(self, repository: Repository, digest: str) -> State:
+        """Whether the digest is signed by this signer's key."""
+        with tempfile.NamedTemporaryFile("w", suffix=".pub") as file:
+            file.write(self.public)
+            file.flush()
+            return state(repository, digest, Path(file.name))
+
+
+def state(repository: Repository, digest: str, public: Path) -> State:
+    """Whether a digest is signed by the key with that public half."""
+    words = ["verify", "--key", str(public), "--insecure-ignore-tlog", *options(repository), repository.at(digest)]
+    code, _, err = execute(["cosign", *words], PATIENCE, environment())
+    if code == 0:
+        return "good"
+    if "loading public key" in err or "unsupported pem" in err:
+        raise UserError(f"--key {public}: no public key ({summary(err)})")
+    if "no signatures found" in err:
+        return "none"
+    if "no matching signatures" in err:
+        return "other key"
+    raise failure(str(repository), err, PATIENCE)
+
+
+def options(repository: Repository) -> list[str]:
+    """cosign's options for a registry."""
+    return [
+        *(["--allow-http-registry"] if repository.plain_http else []),
+        *(["--registry-cacert", str(repository.ca_file)] if repository.ca_file else []),
+    ]
+
+
+def environment() -> dict[str, str]:
+    """Without a password in it, cosign asks for one; then there is none."""
+    return {"COSIGN_PASSWORD": "", **os.environ}

@@ -1,0 +1,129 @@
+"""The image that is published: an OCI layout of the layer builder, and what is read in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gpuyard import build as building
+from gpuyard.assemble import oci
+from gpuyard.assemble.builder import Options, assemble
+from gpuyard.claims import LABEL, Product
+from gpuyard.errors import UserError
+from gpuyard.publish import facts as reading
+from gpuyard.publish import scan
+from gpuyard.publish.facts import Facts, Tags
+from gpuyard.publish.scan import Contents
+from gpuyard.store import Store, sha256_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """An image in a layout. What it holds is read on first use, each layer once for good."""
+
+    layout: Path
+    manifest: bytes
+    config_bytes: bytes
+    suffix: str
+    store: Store | None = None
+
+    @property
+    def digest(self) -> str:
+        return oci.digest_of(self.manifest)
+
+    @property
+    def identities(self) -> frozenset[str]:
+        """What an engine calls this image: the manifest's digest, or (classic store) that of the configuration."""
+        return frozenset({self.digest, oci.digest_of(self.config_bytes)})
+
+    @cached_property
+    def layers(self) -> list[Mapping[str, Any]]:
+        """The descriptors of its layers, from the bottom up."""
+        return list(json.loads(self.manifest)["layers"])
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """Its configuration."""
+        return dict(json.loads(self.config_bytes))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return dict(self.config["config"].get("Labels") or {})
+
+    @property
+    def size(self) -> int:
+        """The compressed bytes of all of it."""
+        return sum(int(layer["size"]) for layer in self.layers) + len(self.manifest) + len(self.config_bytes)
+
+    @cached_property
+    def contents(self) -> Contents:
+        """Its telling files and packages."""
+        return scan.scan(self.layers, self.layout / "blobs" / "sha256", self.store)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return reading.facts(self.contents, self.labels)
+
+    @property
+    def tags(self) -> Tags:
+        return reading.tags(self.facts, self.suffix, reading.commit_date(self.facts.revision))
+
+
+def from_checkout(product: Product, store: Store) -> Source:
+    """What this checkout's layer builder makes, from the store alone: nothing is fetched, nothing is built twice.
+
+    Raises UserError if the image was not built here before.
+    """
+    try:
+        image = assemble(product, building.revision(), store, Options(offline=True))
+    except UserError as error:
+        again = f"gpuyard build {product.line} --image {product.image} --builder layers"
+        raise UserError(f"{product.tag} was not built from layers here ({error}). Run: {again}") from error
+    folder = store.folder / "layouts" / product.full_tag.replace("/", "_").replace(":", "_")
+    if not is_layout_of(folder, image):
+        oci.write_layout(folder, image, product.tag, store)
+        _forget_others(folder, image)
+    return Source(folder, image.manifest, image.config, product.catalogue.image[product.image].suffix or "", store)
+
+
+def is_layout_of(folder: Path, image: oci.Image) -> bool:
+    """Whether a folder holds that image, by name and size; whoever takes it checks every digest."""
+    blobs = folder / "blobs" / "sha256"
+    there = {path.name: path.stat().st_size for path in blobs.glob("*")}
+    layers = all(there.get(layer["digest"][7:]) == layer["size"] for layer in image.layers)
+    return layers and image.digest[7:] in there and oci.digest_of(image.config)[7:] in there
+
+
+def _forget_others(folder: Path, image: oci.Image) -> None:
+    """Drops what an earlier image of that name left in the layout: blobs would keep their space for good."""
+    wanted = {digest[7:] for digest in (*image.blobs, image.digest, oci.digest_of(image.config))}
+    for path in (folder / "blobs" / "sha256").iterdir():
+        if path.name not in wanted:
+            path.unlink()
+
+
+def from_layout(folder: Path, suffixes: Mapping[str, str], store: Store | None = None) -> Source:
+    """The one image of a layout (gpuyard build --layout). ``suffixes``: image to suffix. Raises UserError."""
+    try:
+        (entry,) = json.loads((folder / "index.json").read_text())["manifests"]
+        manifest = _blob(folder, entry["digest"])
+        config = _blob(folder, json.loads(manifest)["config"]["digest"])
+        image = str((json.loads(config)["config"].get("Labels") or {}).get(f"{LABEL}.image"))
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{folder} is no OCI layout of one image ({error}). Make one: gpuyard build --layout"
+        ) from error
+    if image not in suffixes:
+        raise UserError(f"{folder} holds {image!r}, which is none of the published images: {', '.join(suffixes)}")
+    return Source(folder, manifest, config, suffixes[image], store)
+
+
+def _blob(folder: Path, digest: str) -> bytes:
+    path = folder / "blobs" / digest.replace(":", "/")
+    if sha256_of(path) != digest.removeprefix("sha256:"):
+        raise ValueError(f"{digest} is damaged")
+    return path.read_bytes()
