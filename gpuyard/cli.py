@@ -19,10 +19,12 @@ from gpuyard.commands import (
     list_,
     lock,
     pick,
+    publish,
     render,
     report,
     reproduce,
     run,
+    tags,
     verify,
 )
 from gpuyard.errors import UserError
