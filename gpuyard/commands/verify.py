@@ -19,6 +19,7 @@ from gpuyard.flags import parse_gpus, size
 from gpuyard.outside.proof import Order, prove
 from gpuyard.outside.suite import choose
 from gpuyard.preflight import choose_gpus, is_local, probe_gpus
+from gpuyard.publish import seal
 from verify import registry
 from verify.report import table
 
@@ -60,6 +61,7 @@ def verify(
         tell(note)
     report = prove(client, Order(wanted, choice, chosen, shm_size), tell)
     files = reports.write(report, report_dir, reports.stem(wanted.line, image, report["digest"]))
+    seal.write(files[0])
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 40)).columns
     print(table.render(report, color, width))
