@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Sequence, Tuple
+from functools import lru_cache, partial
+from typing import Any, Callable, List, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,8 @@ from verify.reference.data import Batch, split_titles
 from verify.reference.titles import TITLES
 
 SAMPLE_LENGTH = 40
+CONTEXT = 32
+"""Characters that a model sees at most before the next."""
 
 
 @lru_cache(maxsize=1)
@@ -55,38 +57,62 @@ def collate_characters(samples: Sequence[Tensor]) -> Batch:
 
 def generate(model: Any, device: str, seed: int) -> str:
     """Text that the model writes, each character drawn from its own probabilities, at a fixed seed."""
-    generator = torch.Generator().manual_seed(seed)
-    written = [alphabet().index("\n")]
-    model.eval()
-    with torch.no_grad():
-        for _ in range(SAMPLE_LENGTH):
-            # As much context as a training window has; GPT-2 has no places for more.
-            scores = model(torch.tensor([[number] for number in written[-32:]], device=device))[-1, 0]
-            chances = torch.softmax(scores.float().cpu() / 0.7, -1)
-            written.append(int(torch.multinomial(chances, 1, generator=generator)))
+    start = [alphabet().index("\n")]
+    written = continued(model, device, start, SAMPLE_LENGTH, seed, partial(choose, temperature=0.7))
     return "".join(alphabet()[number] for number in written).strip()
 
 
-class _Gpt2(nn.Module):
-    """GPT-2 of the transformers package, with the sequence first as all models here have it."""
+def continued(
+    model: Any, device: str, start: Sequence[int], length: int, seed: int, chances: Callable[[Tensor], Tensor]
+) -> List[int]:
+    """The start and as many numbers more, each drawn by the chances that are made of the model's scores."""
+    generator = torch.Generator().manual_seed(seed)
+    written = list(start)
+    # As much context as a training window has; GPT-2 has no places for more.
+    context = getattr(model, "context", CONTEXT)
+    model.eval()
+    with torch.no_grad():
+        for _ in range(length):
+            seen = torch.tensor(written[-context:], device=device).unsqueeze(1)
+            drawn = torch.multinomial(chances(model(seen)[-1, 0].float().cpu()), 1, generator=generator)
+            written.append(int(drawn))
+    return written
+
+
+def choose(scores: Tensor, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Tensor:
+    """Chances from scores: flatter or sharper by temperature, of the best ``top_k`` alone where that is
+    not 0, and of those the fewest that together have ``top_p`` of the chance."""
+    chances = torch.softmax(scores / temperature, -1)
+    ordered, places = chances.sort(descending=True)
+    if top_k:
+        ordered[top_k:] = 0.0
+        ordered = ordered / ordered.sum()
+    # The one that crosses the line still counts, so that one is always left.
+    ordered[ordered.cumsum(0) - ordered >= top_p] = 0.0
+    return torch.zeros_like(chances).scatter(0, places, ordered / ordered.sum())
+
+
+class CausalModel(nn.Module):
+    """A causal language model of the transformers package, with the sequence first as all models here have it."""
 
     generates = True
 
-    def __init__(self, characters: int) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
-        from transformers import GPT2Config, GPT2LMHeadModel  # type: ignore[import-not-found,unused-ignore]
-
-        sizes = {"n_positions": 32, "n_embd": 48, "n_layer": 2, "n_head": 4, "vocab_size": characters}
-        no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        # Eager attention has a backward pass that is bit-exact on every device.
-        config = GPT2Config(**sizes, **no_dropout, bos_token_id=0, eos_token_id=0, attn_implementation="eager")
-        self.model = GPT2LMHeadModel(config)
+        self.model = model
+        self.context = int(model.config.max_position_embeddings)
 
     def forward(self, sequence: Tensor) -> Tensor:
         scores: Tensor = self.model(sequence.t(), use_cache=False).logits
         return scores.transpose(0, 1)
 
 
-def gpt2(characters: int) -> Any:
+def gpt2(characters: int, context: int = CONTEXT, width: int = 48, layers: int = 2, heads: int = 4) -> Any:
     """A fresh GPT-2 for an alphabet of that size. Raises ImportError where transformers is not installed."""
-    return _Gpt2(characters)
+    from transformers import GPT2Config, GPT2LMHeadModel  # type: ignore[import-not-found,unused-ignore]
+
+    sizes = {"n_positions": context, "n_embd": width, "n_layer": layers, "n_head": heads, "vocab_size": characters}
+    no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    # Eager attention has a backward pass that is bit-exact on every device.
+    config = GPT2Config(**sizes, **no_dropout, bos_token_id=0, eos_token_id=0, attn_implementation="eager")
+    return CausalModel(GPT2LMHeadModel(config))

@@ -27,18 +27,21 @@ def train(recipe: Recipe, device: str = "cpu", precision: str = "bf16", seed: in
 
     ``device`` is used as given: without it the run ends in torch's own error, never on the CPU.
     """
-    with _repeatable(device, seed):
+    with repeatable(device, seed):
         model, samples, held_out = recipe.task(seed)
-        run = _start(recipe, model.to(device), device, DTYPES[precision])
+        run = begin(recipe, model, device, precision)
         _forget_peak(device)
         started = time.perf_counter()
-        _fit(run, _loader(recipe, samples, seed))
+        loader = _loader(recipe, samples, seed)
+        for _ in range(recipe.epochs):
+            for _ in steps(run, loader):
+                pass
         seconds = time.perf_counter() - started
         return _trace(run, seed, seconds, len(samples) * recipe.epochs, _accuracy(run, held_out))
 
 
 @dataclass
-class _Run:
+class Run:
     """A training under way: the model and what has been seen so far."""
 
     recipe: Recipe
@@ -55,7 +58,7 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _repeatable(device: str, seed: int) -> Iterator[None]:
+def repeatable(device: str, seed: int) -> Iterator[None]:
     """Seed torch and rule out kernels that differ from run to run; puts the settings back."""
     # cuBLAS and cuDNN's recurrences repeat themselves only with a fixed workspace.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":16:8")
@@ -87,29 +90,35 @@ def _loader(recipe: Recipe, samples: Any, seed: int) -> Any:
     )
 
 
-def _start(recipe: Recipe, model: Any, device: str, dtype: torch.dtype) -> _Run:
+def begin(recipe: Recipe, model: Any, device: str, precision: str) -> Run:
+    """A run that has made no step yet, with its model on the device."""
+    model, dtype = model.to(device), DTYPES[precision]
     optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
     # fp16 alone needs scaled losses; the start is low enough not to overflow in runs this short.
-    scaler = torch.amp.GradScaler(_device_type(device), init_scale=2.0**10, enabled=dtype is torch.float16)
-    return _Run(recipe, model, device, dtype, optimizer, scaler)
+    scaler = torch.amp.GradScaler(device_type(device), init_scale=2.0**10, enabled=dtype is torch.float16)
+    return Run(recipe, model, device, dtype, optimizer, scaler)
 
 
-def _device_type(device: str) -> str:
+def device_type(device: str) -> str:
+    """The kind of a device, without its number."""
     return device.split(":")[0]
 
 
-def _fit(run: _Run, loader: Any) -> None:
+def steps(run: Run, loader: Any, share: float = 1.0) -> Iterator[float]:
+    """One pass over the loader: the loss of each step as it is made; batches left over make none.
+
+    ``share`` weighs this process's batches where several processes share each step.
+    """
     run.model.train()
-    for _ in range(run.recipe.epochs):
-        waiting: List[Batch] = []
-        for batch in _timed(run, loader):
-            waiting.append(batch.to(run.device))
-            if len(waiting) == run.recipe.accumulate:
-                _step(run, waiting)
-                waiting = []
+    waiting: List[Batch] = []
+    for batch in _timed(run, loader):
+        waiting.append(batch.to(run.device))
+        if len(waiting) == run.recipe.accumulate:
+            yield _step(run, waiting, share)
+            waiting = []
 
 
-def _timed(run: _Run, loader: Any) -> Iterator[Batch]:
+def _timed(run: Run, loader: Any) -> Iterator[Batch]:
     """The loader's batches, with the time spent waiting for them and their tokens counted."""
     batches = iter(loader)
     while True:
@@ -122,13 +131,14 @@ def _timed(run: _Run, loader: Any) -> Iterator[Batch]:
         yield batch
 
 
-def _step(run: _Run, batches: List[Batch]) -> None:
+def _step(run: Run, batches: List[Batch], share: float) -> float:
     """One step on the mean gradient of the batches."""
     run.optimizer.zero_grad(set_to_none=True)
     total = 0.0
-    for batch in batches:
-        loss = _loss(run, batch) / len(batches)
-        run.scaler.scale(loss).backward()
+    for number, batch in enumerate(batches, 1):
+        with _quiet(run.model, number < len(batches)):
+            loss = loss_of(run, batch) * share / len(batches)
+            run.scaler.scale(loss).backward()
         total += loss.item()
     run.scaler.unscale_(run.optimizer)
     norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), MAX_GRADIENT_NORM)
@@ -137,24 +147,32 @@ def _step(run: _Run, batches: List[Batch]) -> None:
     run.scaler.step(run.optimizer)
     run.scaler.update()
     run.losses.append(total)
+    return total
 
 
-def _scores(run: _Run, batch: Batch) -> Any:
-    with torch.autocast(_device_type(run.device), dtype=run.dtype, enabled=run.dtype is not torch.float32):
+def _quiet(model: Any, more: bool) -> Any:
+    """Processes that share a model exchange gradients only after the last batch of a step."""
+    return model.no_sync() if more and hasattr(model, "no_sync") else contextlib.nullcontext()
+
+
+def scores_of(run: Run, batch: Batch) -> Any:
+    """What the model says to the batch, under autocast unless the run is in fp32."""
+    with torch.autocast(device_type(run.device), dtype=run.dtype, enabled=run.dtype is not torch.float32):
         scores = run.model(*batch.inputs)
     run.scores_dtype = scores.dtype
     return scores.float()
 
 
-def _loss(run: _Run, batch: Batch) -> Any:
-    return functional.cross_entropy(_scores(run, batch).flatten(0, -2), batch.targets.flatten())
+def loss_of(run: Run, batch: Batch) -> Any:
+    """The mean cross entropy of the batch."""
+    return functional.cross_entropy(scores_of(run, batch).flatten(0, -2), batch.targets.flatten())
 
 
-def _accuracy(run: _Run, held_out: Any) -> float:
+def _accuracy(run: Run, held_out: Any) -> float:
     batch = run.recipe.collate([held_out[index] for index in range(len(held_out))]).to(run.device)
     run.model.eval()
     with torch.no_grad():
-        guesses = _scores(run, batch).argmax(-1)
+        guesses = scores_of(run, batch).argmax(-1)
     return float((guesses == batch.targets).float().mean())
 
 
@@ -170,11 +188,11 @@ def _peak(device: str) -> int:
     return int(torch.cuda.max_memory_allocated(device))
 
 
-def _sample(run: _Run, seed: int) -> str:
+def _sample(run: Run, seed: int) -> str:
     return generate(run.model, run.device, seed) if getattr(run.model, "generates", False) else ""
 
 
-def _trace(run: _Run, seed: int, seconds: float, samples: int, accuracy: float) -> Trace:
+def _trace(run: Run, seed: int, seconds: float, samples: int, accuracy: float) -> Trace:
     names = {dtype: name for name, dtype in DTYPES.items()}
     return Trace(
         name=run.recipe.name,
