@@ -22,7 +22,7 @@ from docker.models.containers import Container
 
 from gpuyard import build, catalogue, engine
 from tests.entrypoints.conftest import greeting, make_key
-from tests.entrypoints.test_jupyter import get
+from tests.entrypoints.web import get
 
 BARE_JUPYTER = ["jupyter", "lab", "--ip=0.0.0.0", "--port=8888", "--no-browser", "--IdentityProvider.token=t"]
 SSHD = "/usr/sbin/sshd -D -e -p 2222 -h /tmp/k -o UsePAM=no -o PidFile=none"
