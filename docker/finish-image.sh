@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs in a build, as root: the last layer of every published image, so that a change in it
-# rebuilds nothing else. The four folders are mounted below /mnt/gpuyard by the Dockerfile.
+# rebuilds nothing else. The folders are mounted below /mnt/gpuyard by the Dockerfile.
 set -euo pipefail
 
 parts=/mnt/gpuyard
@@ -15,6 +15,7 @@ copy() {
 
 copy verify "$target/verify"
 copy entrypoints "$target/entrypoints"
+if [[ -d $parts/examples ]]; then copy examples "$target/examples"; fi
 copy claims /etc/gpuyard
 find "$target" -name __pycache__ -prune -exec rm -rf {} +
 # Where a start keeps its state: any user may, nobody reads another's.

@@ -35,8 +35,15 @@ def stage(product: Product, folder: Path) -> None:
     (folder / "locks").mkdir()
     for layer in product.layers:
         shutil.copyfile(product.locks.path(layer), folder / "locks" / f"{layer}.txt")
-    for room in ("verify", "entrypoints"):
-        shutil.copytree(paths.ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+    for source in rooms(product):
+        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+
+
+def rooms(product: Product) -> list[Path]:
+    """The folders of this checkout that the product holds as they are."""
+    table = product.catalogue
+    examples = [paths.IMAGES / table.image[name].folder / "examples" for name in table.chain(product.image)]
+    return [paths.ROOT / "verify", paths.ROOT / "entrypoints", *(folder for folder in examples if folder.is_dir())]
 
 
 def definition(product: Product, inputs: Inputs, folder: Path) -> dict[str, Any]:
@@ -54,7 +61,7 @@ def definition(product: Product, inputs: Inputs, folder: Path) -> dict[str, Any]
 def _target(product: Product, name: str, inputs: Inputs, folder: Path) -> dict[str, Any]:
     image = product.catalogue.image[name]
     below = {image.parent: f"target:{image.parent}"} if image.parent else {"rootfs": _base(product, inputs)}
-    ours = {room: str(folder / room) for room in ("locks", "verify", "entrypoints", "claims")}
+    ours = {room: str(folder / room) for room in ("locks", "claims", *(source.name for source in rooms(product)))}
     return {
         "context": str(paths.IMAGES / image.folder),
         "contexts": {**below, **ours, "docker": str(paths.DOCKER), "uv": str(inputs.uv.parent)},

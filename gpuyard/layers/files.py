@@ -11,8 +11,8 @@ from gpuyard.layers.container import Filter
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.tarball import LayerWriter
 
-ROOMS = ("verify", "entrypoints", "claims")
-"""The staged folders that finish-image.sh wants."""
+ROOMS = ("verify", "entrypoints", "examples", "claims")
+"""The staged folders that finish-image.sh takes; an image without examples has no such folder."""
 SCRIPTS = (paths.DOCKER / "finish-layer.sh", paths.DOCKER / "finish-image.sh")
 
 
