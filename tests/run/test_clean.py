@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import docker
 import pytest
 
-from gpuyard import catalogue
+from gpuyard import catalogue, paths
+from gpuyard.catalogue import Catalogue
 from gpuyard.claims import LABEL
 from gpuyard.commands import clean
 from gpuyard.containers import RUN, SESSION, Owner
+from gpuyard.disk import Choice
 
 DEAD = str(replace(Owner.me(), born="1"))
 
@@ -36,6 +42,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     monkeypatch.setattr(clean, "FOLDERS", (build,))
     monkeypatch.setattr(clean, "RECORDS", (reports,))
     monkeypatch.setattr("gpuyard.engine.answers", lambda: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return build, reports
 
 
@@ -65,6 +72,86 @@ def test_nothing_to_remove_is_said(folders: tuple[Path, Path], capsys: pytest.Ca
     clean.clean(everything=True)
     assert capsys.readouterr().out == "nothing to remove\n"
     assert not any(folder.exists() for folder in folders)
+
+
+def put(path: Path, size: int, days: float = 0) -> Path:
+    """A file of that size, last written so many days ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    os.utime(path, (time.time() - days * 86400,) * 2)
+    return path
+
+
+@pytest.fixture
+def store(folders: tuple[Path, Path], table: Catalogue) -> dict[str, Path]:
+    """A store with a wheel of the first line, one of no line, a layer of the second line, and a base."""
+    root = folders[0].parent / "cache" / "gpuyard"
+    first, second = list(table.line)[:2]
+    lock = next(paths.LOCKS.glob(f"{first}-*-torch.txt")).read_text()
+    sha = re.findall("sha256:([0-9a-f]{64})", lock.partition("\ntorch==")[2])[0]
+    images = {"name": f"x:v{second}", "layers": {f"sha256:{'b' * 64}": 5}}
+    base = {"layers": [{"digest": f"sha256:{'c' * 64}", "size": 7}]}
+    for kind, record in (("images", images), ("bases", base)):
+        put(root / kind / "one.json", 0).write_text(json.dumps(record))
+    return {
+        "wheel": put(root / "wheels" / sha / "a.whl", 1000, days=40),
+        "stray": put(root / "wheels" / ("d" * 64) / "b.whl", 2000),
+        "layer": put(root / "blobs" / ("b" * 64), 5000, days=40),
+        "base": put(root / "blobs" / ("c" * 64), 7000),
+    }
+
+
+def left(store: dict[str, Path]) -> set[str]:
+    """What is still there."""
+    return {name for name, path in store.items() if path.exists()}
+
+
+def test_the_store_stays_unless_it_is_asked_for(store: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Even --all keeps what took so long to fetch, and says its size and the option that frees it."""
+    clean.clean(everything=True)
+    assert left(store) == set(store)
+    assert re.search(r"15\.0 kB +store \(gpuyard clean --store", capsys.readouterr().out)
+
+
+def test_a_line_takes_what_it_alone_needs(store: dict[str, Path], table: Catalogue) -> None:
+    """Wheels by the locks that name them, layers by the images that have them."""
+    first, second = list(table.line)[:2]
+    clean.clean(store=True, line=f"v{second}")
+    assert left(store) == {"wheel", "stray", "base"}
+    clean.clean(store=True, line=first)
+    assert left(store) == {"stray", "base"}
+
+
+def test_what_is_old_goes_by_its_age(store: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what was last written longer ago; the age is shown."""
+    clean.clean(store=True, older_than=30, dry_run=True)
+    said = capsys.readouterr().out
+    assert said.count("40 days old") == 2
+    assert "by line: " in said
+    clean.clean(store=True, older_than=30)
+    assert left(store) == {"stray", "base"}
+    clean.clean(store=True)
+    assert left(store) == set()
+
+
+def test_the_time_of_an_image_is_when_it_was_tagged_here() -> None:
+    """Its own date is the catalogue's; without a time the age is unknown, which counts as new."""
+    minute = datetime.fromtimestamp(time.time() - 60, UTC).isoformat().replace("+00:00", "123Z")
+    assert 55 < (clean.tagged_ago({"Metadata": {"LastTagTime": minute}}) or 0) < 70
+    assert clean.tagged_ago({"Metadata": {"LastTagTime": "0001-01-01T00:00:00Z"}}) is None
+    assert not Choice(days=1).takes("9.9", None)
+
+
+@pytest.mark.engine
+def test_the_base_images_of_the_layer_builder_are_ours(docker_client: docker.DockerClient) -> None:
+    """They are listed and removed like the images, and belong to no line."""
+    name = f"{clean.BASE}:test-{os.getpid()}"
+    docker_client.images.build(fileobj=io.BytesIO(f"FROM scratch\nLABEL t={name}\n".encode()), tag=name, rm=True)
+    (thing,) = [thing for thing in clean.made(docker_client) if name in thing.name]
+    thing.remove()
+    assert not docker_client.images.list(name)
+    line = next(iter(catalogue.load().line))
+    assert not [thing for thing in clean.made(docker_client, Choice(line)) if clean.BASE in thing.name]
 
 
 @pytest.mark.engine
