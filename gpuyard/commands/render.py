@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from gpuyard import catalogue
 from gpuyard.errors import UserError
+from gpuyard.render import kubernetes, pods
 from gpuyard.render import slurm as slurm_
 from gpuyard.render.work import Work, image_reference
 
@@ -53,6 +55,32 @@ def slurm(
     write(slurm_.script(work, job), output)
 
 
+@app.command("k8s")
+def k8s(
+    context: typer.Context,
+    kind: Annotated[str, typer.Option(help="job, indexed-job, jobset or trainjob.")] = "job",
+    image: Image = "workbench",
+    name: Name = "train",
+    nodes: Nodes = 1,
+    gpus: Gpus = 0,
+    cpus: Cpus = 4,
+    memory: Memory = 16,
+    shm: Shm = 8,
+    namespace: Annotated[str, typer.Option(help="Where in the cluster; kubectl's own if left out.")] = "",
+    workspace: Annotated[str, typer.Option(metavar="CLAIM", help="A volume claim for /workspace.")] = "",
+    data: Annotated[str, typer.Option(metavar="CLAIM", help="A volume claim for /mnt/data.")] = "",
+    models: Annotated[str, typer.Option(metavar="CLAIM", help="A volume claim for /mnt/models.")] = "",
+    runtime: Annotated[str, typer.Option(help="trainjob: the cluster's training runtime.")] = "torch-distributed",
+    verify: Verify = True,
+    output: Output = None,
+) -> None:
+    """Objects for kubectl. After --, the command; it runs once in each pod, so start it with torchrun."""
+    work = _work(context, Work(_image(image), (), name, nodes, gpus, cpus, memory, shm, verify))
+    claims = {"workspace": workspace, "data": data, "models": models}
+    given = tuple((place, claim) for place, claim in claims.items() if claim)
+    write(kubernetes.manifest(work, pods.Cluster(kind, namespace, given, runtime)), output)
+
+
 def write(text: str, output: Path | None) -> None:
     """Prints the text, or writes a file that did not exist before. Raises UserError; nothing is half-written."""
     if output is None:
@@ -72,6 +100,4 @@ def _image(word: str) -> str:
 
 
 def _work(context: typer.Context, work: Work) -> Work:
-    from dataclasses import replace
-
     return replace(work, command=tuple(context.obj or ()))
