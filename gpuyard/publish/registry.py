@@ -86,6 +86,14 @@ class Repository:
         """Lets a tag stand for a digest that is there."""
         self.oras("tag", self.at(digest), tag)
 
+    def tags(self) -> list[str]:
+        """The tags of images here, without those that evidence and signatures hang on."""
+        try:
+            listed = self.oras("repo", "tags", "--exclude-digest-tags", str(self)).split()
+        except Absent:
+            return []
+        return [tag for tag in listed if not tag.startswith("sha256-")]
+
     def referrers(self, digest: str) -> list[Mapping[str, Any]]:
         """What refers to a digest: descriptors, by the referrers API or the tag schema."""
         try:

@@ -1,0 +1,145 @@
+"""A published image as a stranger finds it: what the registry holds about one reference."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuyard.assemble.oci import digest_of
+from gpuyard.errors import UsageError, UserError
+from gpuyard.publish import evidence, signing
+from gpuyard.publish.registry import Repository
+from gpuyard.publish.signing import State
+
+REFERENCE = re.compile(r"^(?P<where>[^@]+?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
+SIGNATURE = "sha256-{}.sig"
+NAMES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A piece of evidence: the digest of its artifact, its content, and whether it is signed."""
+
+    digest: str
+    content: Any
+    signature: State
+
+
+@dataclass(frozen=True)
+class Published:
+    """All that the registry has about an image."""
+
+    repository: Repository
+    tag: str
+    digest: str
+    manifest: Mapping[str, Any]
+    config: Mapping[str, Any]
+    tags: tuple[str, ...]
+    signature: State
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return dict(self.config.get("config", {}).get("Labels") or {})
+
+    @property
+    def size(self) -> int:
+        """What a user downloads, in bytes."""
+        return sum(int(layer["size"]) for layer in self.manifest["layers"])
+
+
+def parse(reference: str, ca_file: Path | None, plain_http: bool | None) -> tuple[Repository, str]:
+    """Repository, and tag or digest. Raises UsageError."""
+    found = REFERENCE.match(reference)
+    if not found or "/" not in found["where"]:
+        raise UsageError(f"{reference!r}: expected HOST[:PORT]/NAME:TAG or HOST[:PORT]/NAME@sha256:…")
+    repository = Repository.parse(found["where"], "", ca_file, plain_http)
+    return repository, found["digest"] or found["tag"] or "latest"
+
+
+def read(repository: Repository, tag: str, public: Path | None = None) -> Published:
+    """Everything about a reference. With the signer's public key, only evidence that it signed counts."""
+    digest = repository.resolve(tag)
+    if digest is None:
+        raise UserError(
+            f"{repository} has no {tag}. What it has: {', '.join(repository.tags()[:NAMES_SHOWN]) or 'nothing'}"
+        )
+    manifest = json.loads(repository.manifest(digest))
+    if "layers" not in manifest:
+        raise UserError(f"{repository}:{tag} is not one image but a list of them; name one by its digest")
+    config = json.loads(repository.blob(manifest["config"]["digest"]))
+    found, warnings = attached(repository, digest, public)
+    warnings += doubts(found, frozenset({digest, manifest["config"]["digest"]}))
+    return Published(
+        repository,
+        tag,
+        digest,
+        manifest,
+        config,
+        also(repository, digest),
+        state(repository, digest, public),
+        found,
+        tuple(warnings),
+    )
+
+
+def attached(repository: Repository, digest: str, public: Path | None) -> tuple[dict[str, Evidence], list[str]]:
+    """The newest evidence of each kind, and what was passed over."""
+    found: dict[str, Evidence] = {}
+    warnings: list[str] = []
+    referrers = repository.referrers(digest)
+    for kind, name in evidence.NAMES.items():
+        candidates = [entry for entry in referrers if entry.get("artifactType") == kind]
+        for entry in sorted(candidates, key=lambda entry: evidence.note(entry, evidence.CREATED), reverse=True):
+            signature = state(repository, entry["digest"], public)
+            if public and signature != "good":
+                warnings.append(f"a {name} without this key's signature was passed over ({entry['digest'][:19]})")
+                continue
+            found[kind] = Evidence(entry["digest"], _content(repository, entry["digest"]), signature)
+            break
+    return found, warnings
+
+
+def _content(repository: Repository, digest: str) -> Any:
+    manifest = json.loads(repository.manifest(digest))
+    data = repository.blob(manifest["layers"][0]["digest"])
+    if digest_of(data) != manifest["layers"][0]["digest"]:
+        raise UserError(f"{repository.at(digest)} does not hold what it says")
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise UserError(f"{repository.at(digest)} is attached as evidence and is no JSON: {error}") from error
+
+
+def state(repository: Repository, digest: str, public: Path | None) -> State:
+    """Whether a digest is signed; without a key, whether there is any signature at all."""
+    if public:
+        return signing.state(repository, digest, public)
+    return "not checked" if repository.resolve(SIGNATURE.format(digest.removeprefix("sha256:"))) else "none"
+
+
+def also(repository: Repository, digest: str) -> tuple[str, ...]:
+    """The tags that stand for a digest."""
+    return tuple(tag for tag in repository.tags() if repository.resolve(tag) == digest)
+
+
+def doubts(found: Mapping[str, Evidence], digests: frozenset[str]) -> list[str]:
+    """What of the evidence is about another image than the one it is attached to."""
+    subjects: dict[str, Any] = {}
+    if entry := found.get(evidence.REPORT):
+        subjects[evidence.REPORT] = entry.content.get("digest")
+    if entry := found.get(evidence.PROVENANCE):
+        subject = (entry.content.get("subject") or [{}])[0]
+        subjects[evidence.PROVENANCE] = "sha256:" + str(subject.get("digest", {}).get("sha256"))
+    if entry := found.get(evidence.CYCLONEDX):
+        subjects[evidence.CYCLONEDX] = entry.content.get("metadata", {}).get("component", {}).get("bom-ref")
+    return [
+        f"the {evidence.NAMES[kind]} is about {str(about)[:19]}, another image: do not trust it"
+        for kind, about in subjects.items()
+        if about not in digests
+    ]
