@@ -16,6 +16,7 @@ from gpuyard.commands import (
     diff,
     engine,
     fetch,
+    inspect_,
     list_,
     lock,
     pick,
@@ -41,6 +42,7 @@ app.command("reproduce")(reproduce.reproduce_)
 app.command("verify")(verify.verify)
 app.command("tags")(tags.tags)
 app.command("publish")(publish.publish)
+app.command("inspect")(inspect_.inspect)
 app.command("run")(run.run)
 app.command("list")(list_.list_)
 app.command("pick")(pick.pick)
