@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from . import limits
+from . import limits, nvml
 from .config import WORKSPACE
 from .jupyter_config import Jupyter
 
@@ -48,6 +48,11 @@ def _address(jupyter: Jupyter) -> dict[str, object]:
     return found
 
 
+def _extensions() -> dict[str, bool]:
+    """The extensions to leave out: the GPUs' dashboard can't be loaded beside a driver that does not answer."""
+    return {"jupyterlab_nvdashboard": False} if nvml.available() and nvml.fault() else {}
+
+
 def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[str, object]]:
     """What this start decides; the user's own files in ``~/.jupyter`` decide the rest."""
     return {
@@ -55,6 +60,7 @@ def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[
         "ServerApp": {
             **_address(jupyter),
             "port_retries": 0,
+            "jpserver_extensions": _extensions(),
             "open_browser": False,
             "root_dir": str(WORKSPACE),
             "allow_remote_access": True,

@@ -1,6 +1,6 @@
 """Runs in the container: a Jupyter client that types into a terminal and runs a cell, as the browser does.
 
-Arguments: base URL with token, what to type, what to run. Ends when both have left their file.
+Arguments: base URL, token, what to type, what to run, and 'go' to leave a cell running. Ends when both are done.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ async def type_in_terminal(base: str, token: str, text: str) -> None:
             return
 
 
-async def run_cell(base: str, token: str, code: str) -> str:
-    """Runs a cell in a new kernel; what it printed, or the error."""
+async def run_cell(base: str, token: str, code: str, wait: bool) -> str:
+    """Runs a cell in a new kernel; what it printed, or the error, or that the kernel died of it."""
     kernel = post(base, token, "api/kernels")["id"]
     address = base.replace("http", "ws", 1)
     socket = await websocket_connect(f"{address}api/kernels/{kernel}/channels?token={token}")
@@ -48,17 +48,20 @@ async def run_cell(base: str, token: str, code: str) -> str:
         found = json.loads(answer)
         if found["msg_type"] in ("stream", "error"):
             said += found["content"].get("text") or "\n".join(found["content"]["traceback"])
-        if found["msg_type"] == "execute_reply":
+        state = found["content"].get("execution_state")
+        if found["msg_type"] == "execute_reply" or state in ("restarting", "dead"):
+            return said + ("the kernel died" if state else "")
+        if not wait and found["msg_type"] == "execute_input":
             break
     return said
 
 
-async def main(base: str, token: str, text: str, code: str) -> None:
+async def main(base: str, token: str, text: str, code: str, how: str) -> None:
     """Both, one after the other."""
     if text:
         await asyncio.wait_for(type_in_terminal(base, token, text), 60)
     if code:
-        sys.stdout.write(await asyncio.wait_for(run_cell(base, token, code), 90))
+        sys.stdout.write(await asyncio.wait_for(run_cell(base, token, code, how != "go"), 90))
 
 
 if __name__ == "__main__":

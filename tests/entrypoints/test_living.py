@@ -11,6 +11,7 @@ import pytest
 from tests.containers import Run
 
 from .conftest import KeyPair, log_of, wait_for
+from .test_one_environment import ask_jupyter
 
 pytestmark = pytest.mark.image
 HEALTH = "/opt/gpuyard/entrypoints/health"
@@ -61,58 +62,6 @@ def test_a_hook_that_is_not_executable_is_refused(run: Run, tmp_path: Path, stag
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_a_package_of_the_users_outlives_the_container(run: Run, tmp_path: Path) -> None:
-    """Installed by pip into a folder on a volume, under the image's constraints, found again by the next start."""
-    tmp_path.chmod(0o777)
-    package = tmp_path / "tinyextra"
-    write(package / "pyproject.toml", '[project]\nname = "tinyextra"\nversion = "1"\n[build-system]\nrequires = []\n')
-    write(tmp_path / "make.py", MAKE_WHEEL)
-    options = {
-        "environment": {"GPUYARD_VENV": "/workspace/.venv"},
-        "volumes": {str(tmp_path): {"bind": "/workspace", "mode": "rw"}},
-    }
-    script = "python make.py && pip install -q --no-index ./tinyextra-1-py3-none-any.whl && pip config list"
-    first = run("sh", "-c", script, **options)
-    assert first.code == 0, first.stderr
-    assert "constraints.txt" in first.stdout
-    look = "import sys, tinyextra, torch; print(sys.prefix, tinyextra.__file__, torch.__file__)"
-    assert run("python", "-c", look, **options).stdout.split() == [
-        "/workspace/.venv",
-        next(f"/workspace/.venv/lib/{p.name}/site-packages/tinyextra.py" for p in (tmp_path / ".venv/lib").iterdir()),
-        next(f"/opt/venv/lib/{p.name}/site-packages/torch/__init__.py" for p in (tmp_path / ".venv/lib").iterdir()),
-    ]
-
-
-MAKE_WHEEL = """
-import zipfile
-with zipfile.ZipFile("tinyextra-1-py3-none-any.whl", "w") as wheel:
-    wheel.writestr("tinyextra.py", "")
-    info = "tinyextra-1.dist-info/"
-    wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: tinyextra\\nVersion: 1\\n")
-    wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-    wheel.writestr(info + "RECORD", "tinyextra.py,,\\n")
-"""
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ("venv", "expected the full path of a folder"),
-        ("/workspace/../etc", "expected the full path of a folder"),
-        ("/opt/venv", "which is the image's own"),
-        ("/usr/venv", "/usr can't be written to by uid 1000"),
-        ("/etc/passwd", "/etc/passwd can't be written to by uid 1000"),
-        ("/home/trainer", "which holds something else"),
-    ],
-)
-def test_a_folder_that_can_hold_no_environment_is_refused(run: Run, value: str, said: str) -> None:
-    """In one line, with nothing made."""
-    ended = run("true", environment={"GPUYARD_VENV": value})
-    assert ended.code == 2
-    assert said in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
-
-
 def test_a_quota_of_processors_reaches_torch(run: Run) -> None:
     """Without a word of it in the image; a number that the user gave stays."""
     show = "import torch; print(torch.get_num_threads())"
@@ -130,18 +79,22 @@ def test_the_soft_limit_of_open_files_is_raised(run: Run) -> None:
     assert run("sh", "-c", "ulimit -Sn; ulimit -Hn", ulimits=[limit]).stdout == "4096\n4096\n"
 
 
-EAT = "python -c 'blocks = [bytearray(b\"x\") * 20_000_000 for _ in range(200)]'; echo ended-$?"
+EAT = "blocks = [bytearray(b'x') * 20_000_000 for _ in range(200)]"
 
 
-def test_a_process_that_eats_all_memory_goes_alone_and_is_told(run_container: Any) -> None:
-    """Jupyter survives; the log says in words what happened and what helps."""
-    with run_container(None, mem_limit="700m", memswap_limit="700m") as container:
-        wait_for(lambda: container.exec_run(HEALTH).output == b"jupyter answer\n", 90)
-        server = container.exec_run("pgrep -f jupyter-lab").output
-        assert b"ended-137" in container.exec_run(["/opt/gpuyard/entrypoints/session", "-c", EAT]).output
+def test_a_kernel_that_eats_all_memory_goes_alone_and_is_told(run_container: Any, key: KeyPair) -> None:
+    """Jupyter and sshd survive it, and a program over SSH; the log says in words what happened and what helps."""
+    environment = {"SSH_PUBLIC_KEY": key.public, "JUPYTER_TOKEN": "t"}
+    with run_container(None, mem_limit="700m", memswap_limit="700m", environment=environment) as container:
+        wait_for(lambda: container.exec_run(HEALTH).output == b"jupyter, ssh answer\n", 90)
+        services = container.exec_run("pgrep -f jupyter-lab|listener").output
+        assert ask_jupyter(container, "", EAT, token="t") == "the kernel died"
         wait_for(lambda: "out of memory: the kernel ended 1 process in this container" in log_of(container))
         assert "the container's limit of 0.7 GiB was reached" in log_of(container)
-        assert container.exec_run("pgrep -f jupyter-lab").output == server
+        session = ["/opt/gpuyard/entrypoints/session", "-c", f'python -c "{EAT}"; echo ended-$?']
+        assert b"ended-137" in container.exec_run(session).output
+        assert container.exec_run("pgrep -f jupyter-lab|listener").output == services
+        assert container.exec_run(HEALTH).output == b"jupyter, ssh answer\n"
 
 
 @pytest.mark.parametrize("program", ["apt", "apt-get"])

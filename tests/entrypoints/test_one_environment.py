@@ -47,9 +47,9 @@ OF_A_SESSION = (
 ASK = Path(__file__).with_name("ask_jupyter.py")
 
 
-def ask_jupyter(container: Container, text: str, code: str, token: str = "s3cret", path: str = "/") -> str:
-    """What a cell printed, after the text was typed into a terminal."""
-    arguments = [f"http://127.0.0.1:8888{path}", token, text, code]
+def ask_jupyter(container: Container, text: str, code: str, token: str = "s3cret", wait: bool = True) -> str:
+    """What a cell printed, after the text was typed into a terminal; without ``wait`` it is left running."""
+    arguments = ["http://127.0.0.1:8888/", token, text, code, "wait" if wait else "go"]
     code_, output = container.exec_run(["env", "-u", "http_proxy", "python", "-c", ASK.read_text(), *arguments])
     assert code_ == 0, output.decode()
     return str(output.decode())

@@ -30,4 +30,10 @@ for folder in reversed(jupyter_config_path()):
             continue
         except Exception as error:
             log.warning(f"{loader.full_filename} is left out: {type(error).__name__}: {error}")
-config.merge(Config(json.loads((Path(__file__).parent / "settings.json").read_text("utf-8"))))
+ours = json.loads((Path(__file__).parent / "settings.json").read_text("utf-8"))
+# One of the user's lists stays beside ours, which would replace it as a whole.
+ours["ServerApp"]["jpserver_extensions"] = {
+    **config.ServerApp.get("jpserver_extensions", {}),
+    **ours["ServerApp"]["jpserver_extensions"],
+}
+config.merge(Config(ours))
