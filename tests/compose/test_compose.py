@@ -74,8 +74,28 @@ def test_ports_are_this_machines_own_unless_asked() -> None:
 @pytest.mark.engine
 def test_a_token_that_is_not_set_is_not_passed_on() -> None:
     """Unset stays unset: an empty string would ask for a server without a login."""
-    assert set(service("cpu")["environment"].values()) == {None}
+    given = service("cpu")["environment"]
+    assert [name for name, value in given.items() if value is not None] == ["JUPYTER_LINK"]
     assert service("cpu", JUPYTER_TOKEN="t")["environment"]["JUPYTER_TOKEN"] == "t"
+
+
+@pytest.mark.engine
+def test_the_log_is_told_the_port_of_this_machine() -> None:
+    """Its link must be one that works; a proxy's address is the user's to say."""
+    assert service("cpu")["environment"]["JUPYTER_LINK"] == "http://127.0.0.1:8888"
+    moved = service("cpu", BIND="0.0.0.0", JUPYTER_PORT="9999")
+    assert moved["environment"]["JUPYTER_LINK"] == "http://0.0.0.0:9999"
+    assert service("cpu", JUPYTER_LINK="https://lab")["environment"]["JUPYTER_LINK"] == "https://lab"
+
+
+@pytest.mark.engine
+def test_nothing_is_allowed_that_nothing_needs() -> None:
+    """Capabilities and new privileges, for both profiles."""
+    for profile in ("gpu", "cpu"):
+        found = service(profile)
+        assert found["cap_drop"] == ["ALL"]
+        assert not {"NET_RAW", "SYS_ADMIN", "MKNOD"} & set(found["cap_add"])
+        assert found["security_opt"] == ["no-new-privileges:true"]
 
 
 @pytest.mark.engine
@@ -83,6 +103,24 @@ def test_a_folder_of_the_host_takes_the_place_of_a_volume() -> None:
     """WORKSPACE=. mounts the folder where compose.yaml lies."""
     mount = service("cpu", WORKSPACE=".")["volumes"][0]
     assert (mount["type"], mount["source"]) == ("bind", str(paths.ROOT))
+
+
+INSTALL = """
+mkdir -p /tmp/p/DEBIAN && cd /tmp
+printf 'Package: tiny\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@b.c>\\nDescription: x\\n' >p/DEBIAN/control
+chmod 0755 p/DEBIAN && dpkg-deb --build p tiny.deb >&2 && apt-get install -y ./tiny.deb >&2 && dpkg-query -W tiny
+"""
+
+
+@pytest.mark.image
+def test_a_debian_package_can_still_be_installed_by_root(image: str) -> None:
+    """What the image says about packages holds here, too."""
+    root = ("--user", "0", "-e", "GPUYARD_ALLOW_ROOT=yes")
+    try:
+        said = compose("--profile", "cpu", "run", "--rm", "-T", *root, "cpu", "sh", "-c", INSTALL, GPUYARD_IMAGE=image)
+    finally:
+        compose("--profile", "cpu", "down", "--volumes")
+    assert said == "tiny\t1\n"
 
 
 @pytest.mark.image
