@@ -214,6 +214,10 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
     "numpy-bridge": ("torch built for another NumPy fails at the first conversion.", (_LOCKED,)),
     "torchvision-nms": ("A torchvision of another build than torch's fails when an operator is called.", (_LOCKED,)),
     "torchaudio-resample": ("A torchaudio of another build than torch's fails at import or in use.", (_LOCKED,)),
+    "imports": (
+        "A package whose compiled part is broken, or built for another NumPy, fails in the first notebook.",
+        (_LOCKED, _FRESH),
+    ),
     "matmul-cpu": ("Wrong numbers are worse than no numbers: products are compared with exact ones.", (_LOCKED,)),
     "matmul-gpu": (
         "A kernel must run on every GPU and give the CPU's values, in each precision.",

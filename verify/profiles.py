@@ -40,7 +40,7 @@ class Plan:
     absent: Tuple[str, ...] = ()
 
 
-NEED_PACKAGE = {"train-gpt2": "transformers", "train-gpt2-gpu": "transformers"}
+NEED_PACKAGE = {"imports": "pandas", "train-gpt2": "transformers", "train-gpt2-gpu": "transformers"}
 
 QUICK = (
     *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack"),

@@ -40,14 +40,6 @@ def test_an_old_hosts_seccomp_is_named(run: Run) -> None:
     assert "20.10.10" in found["remedy"]
 
 
-def test_a_limit_of_processes_is_told_from_it(run: Run) -> None:
-    """EAGAIN names the limit and the flag."""
-    script = "sleep 60 & sleep 60 & sleep 60 & sleep 60 & true"
-    found = checked(run, "threads", script, pids_limit=8)
-    assert found["status"] in ("fail", "unknown"), found
-    assert checked(run, "threads")["status"] == "pass"
-
-
 def test_decoys_are_named(run: Run) -> None:
     """A stray cuDNN by LD_LIBRARY_PATH, and by LD_PRELOAD the one that torch really gets."""
     before = DECOY.format("libcudnn.so.9")

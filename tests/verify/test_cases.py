@@ -20,55 +20,62 @@ E62 E63 E65 E66 E67 E69 E71 F73 F74 F75 F76 F77 F78 F79
 """,
 )
 FAULTS, CONTAINERS = "faults/test_faults.py::test_the_first_paragraph_names", "faults/test_containers.py::test_"
-DRIVER, GPU, IMAGE = (
-    "verify/test_driver.py::test_",
-    "verify/test_gpu_checks.py::test_",
-    "verify/test_image_checks.py::test_",
-)
-START, RANKS, NATIVE = (
-    "verify/test_container_checks.py::test_",
-    "verify/test_distributed.py::test_",
-    "verify/test_native.py::test_",
-)
+BROKEN, SWAPS = "faults/test_start.py::test_", "faults/test_swaps.py::test_"
+INSTALLS = "images/test_user_installs.py::test_"
+DRIVER, GPU = "verify/test_driver.py::test_", "verify/test_gpu_checks.py::test_"
+RANKS = "verify/test_distributed.py::test_"
+IN_A_CONTAINER = ("faults/", "images/")
+NATURAL = {
+    "A21": "the whole command on a machine without a GPU",
+    "F76": "real ranks, of which one hangs",
+}
+"""Cases called simulated whose fault reaches the suite without a container."""
 SHOWN = {
-    **dict.fromkeys(re.findall(r"\w+", "A2 A3 A5 A7 A10 A11 A12 A13 A19"), FAULTS),
+    **dict.fromkeys(re.findall(r"\w+", "A2 A3 A5 A7 A10 A11 A12 A19"), FAULTS),
     "A1": "run/test_preflight.py::test_the_first_missing_piece",
     "A6": DRIVER + "the_cuda_level_is_compared",
-    "A8": IMAGE + "driver_files_are_the_images",
-    "A9": IMAGE + "driver_files_are_the_images",
+    "A8": BROKEN + "driver_files_in_the_image",
+    "A9": BROKEN + "driver_files_in_the_image",
+    "A13": BROKEN + "a_kernel_module_of_another_version",
     "A14": GPU + "a_gpu_without_code",
     "A16": CONTAINERS + "no_compiler_and_a_foreign_nvcc",
     "A17": "outside/test_host.py::test_an_engine_that_cannot_do_it",
     "A18": "run/test_preflight.py::test_another_kind_of_cdi_device",
-    "A21": "verify/test_cli.py::test_a_required_gpu_that_is_not_here",
-    **dict.fromkeys(re.findall(r"\w+", "B22 B24 B26 B30"), CONTAINERS + "a_swapped_torch_is_found"),
-    "B23": "faults/test_any_image.py::test_a_swapped_torch_is_seen",
-    "B25": IMAGE + "variables_that_lie",
+    "A21": "verify/test_early.py::test_it_takes_a_moment",
+    "B22": SWAPS + "a_tag_that_says_another_torch",
+    "B23": INSTALLS + "a_cpu_build_is_named",
+    "B24": SWAPS + "a_torch_that_a_later_build_step_installed",
+    "B25": INSTALLS + "variables_and_paths_that_lie",
+    "B26": SWAPS + "a_torch_that_a_later_build_step_installed",
     "B27": CONTAINERS + "a_second_cuda_major",
-    "B28": IMAGE + "the_whole_lock",
-    "B31": "verify/test_compute.py::test_wrong_values_fail",
-    "B32": "verify/test_compute.py::test_wrong_values_fail",
+    "B28": INSTALLS + "the_same_lock_gives_the_same_packages",
+    "B30": SWAPS + "a_torch_that_uv_run_synchronised",
+    "B31": SWAPS + "a_torchvision_of_another_torch",
+    "B32": SWAPS + "a_numpy_that_torch_cannot_use",
     "B35": "verify/test_versions.py::test_local_parts_count",
     "C37": CONTAINERS + "decoys_are_named",
     "C38": CONTAINERS + "a_preloaded_library",
     "C39": CONTAINERS + "an_extension_for_another_cuda",
     **dict.fromkeys(re.findall(r"\w+", "C40 C48"), CONTAINERS + "a_second_nccl"),
-    "C47": CONTAINERS + "a_second_cuda_major",
-    "C44": NATIVE + "nvcc_is_told",
+    "C44": BROKEN + "a_runtime_image_says",
     "C45": CONTAINERS + "no_compiler_and_a_foreign_nvcc",
-    "C46": NATIVE + "the_arch_list_to_export",
-    "C51": NATIVE + "a_decoy_on_the_loaders_path",
-    **dict.fromkeys(re.findall(r"\w+", "E62 E63"), CONTAINERS + "dockers_default_shared_memory"),
-    "E65": START + "shared_memory_on_a_disk",
+    "C46": BROKEN + "a_runtime_image_says",
+    "C47": CONTAINERS + "a_second_cuda_major",
+    "C51": BROKEN + "an_older_libstdcxx_first",
+    "E62": CONTAINERS + "dockers_default_shared_memory",
+    "E63": BROKEN + "small_shared_memory_is_told_in_nccls_words",
+    "E65": BROKEN + "shared_memory_on_a_disk",
     "E66": CONTAINERS + "few_open_files",
-    "E67": START + "a_low_limit",
+    "E67": BROKEN + "infiniband_without_lockable_memory",
+    "E69": BROKEN + "a_process_killed_for_memory",
     "E71": CONTAINERS + "an_old_hosts_seccomp",
     "F73": CONTAINERS + "a_hostname_on_the_loopback",
-    "F74": RANKS + "ncclis_choice_of_interface",
-    "F75": RANKS + "ipv6_noise",
+    "F74": BROKEN + "the_interface_that_nccl_would_take",
+    "F75": BROKEN + "ranks_meet_without_ipv6",
     "F76": RANKS + "a_hang_that_ends_without_p2p",
     "F77": RANKS + "a_rank_without_its_gpu",
     "F78": CONTAINERS + "tuning_variables",
+    "F79": BROKEN + "refused_numa_calls",
 }
 
 
@@ -88,8 +95,10 @@ def test_a_case_is_covered_by_checks_that_exist_or_left_out_with_a_reason(case: 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.shown in (SIMULATED, RECORDED)], ids=lambda c: c.id)
 def test_what_is_shown_is_shown_by_a_test(case: Case) -> None:
-    """The file has a test of that name; what is simulated is not judged from recorded facts alone."""
+    """The file has a test of that name; what is called simulated is given to a container, or says why not."""
     file, _, name = SHOWN[case.id].partition("::")
+    given = file.startswith(IN_A_CONTAINER) or case.id in NATURAL
+    assert (case.shown == SIMULATED) == given, case.id
     assert re.search(rf"^def {name}", (ROOT / "tests" / file).read_text(), re.MULTILINE), SHOWN[case.id]
 
 

@@ -16,7 +16,7 @@ from verify.ranks import run_ranks, troubles
 
 RANK = {"timed_out": False, "crash": "", "error": "", "output": "", "facts": {"wrong": []}}
 SHM = {"total": 64 << 20, "free": 64 << 20}
-AROUND: dict[str, Any] = {"variables": {}, "interfaces": ["lo", "eth0"], "shm": SHM, "mapped": []}
+AROUND: dict[str, Any] = {"variables": {}, "interfaces": ["lo", "eth0"], "shm": SHM, "mapped": [], "numa_refused": True}
 GPU = {"wrong": [], "device": "Fake 1", "gb_per_second": 100.0, "gradients": [1.0], "difference": 0.0}
 
 
@@ -115,6 +115,7 @@ def test_a_rank_without_its_gpu_is_named() -> None:
     verdict = distributed.evaluate_gpus(facts, CLAIMS)
     assert "rank 1: RuntimeError: invalid device ordinal" in verdict.observed
     assert "SYS_NICE" in verdict.remedy
+    assert "SYS_NICE" not in distributed.evaluate_gpus({**facts, "numa_refused": False}, CLAIMS).remedy
     assert distributed.evaluate_gpus({"count": 1}, CLAIMS).status is Status.SKIP
 
 

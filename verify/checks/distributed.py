@@ -7,6 +7,7 @@ import socket
 from functools import partial
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from verify import system
 from verify.bus_error import bus_facts, space_advice
 from verify.checks.common import failed, passed, skipped
 from verify.checks.compute_common import GPU_WORKS
@@ -19,6 +20,7 @@ TIMEOUT = 45.0
 TOLERANCE = 1e-6
 NCCL_TIMEOUT = 90.0
 VALUES = "the collectives give the values that arithmetic does"
+SYS_NICE = "NUMA calls are refused here, so NCCL allocates from /dev/shm: --cap-add SYS_NICE and --shm-size=8g"
 GRADIENTS = f"gradients are equal on every rank and within {TOLERANCE:g} of one process with all data"
 
 
@@ -60,6 +62,7 @@ def surroundings() -> Dict[str, Any]:
     return {
         "variables": {name: os.environ[name] for name in names},
         "interfaces": [name for _, name in socket.if_nameindex()],
+        "numa_refused": system.numa_refused(),
         **bus_facts(),
     }
 
@@ -173,7 +176,9 @@ def evaluate_gpus(facts: Facts, _claims: Claims) -> Verdict:
         return failed(text, VALUES, remedy, Owner.HOST)
     said, _ = troubles(facts["ranks"])
     if said:
-        remedy = f"{advice('; '.join(said), facts)}; --shm-size=8g --cap-add SYS_NICE where NUMA calls are refused"
+        remedy = advice("; ".join(said), facts)
+        if facts["numa_refused"]:
+            remedy += f"; {SYS_NICE}"
         return failed("; ".join(said), VALUES, remedy, Owner.START)
     ranks = _facts(facts)
     text, right = _gradients(ranks)
@@ -181,7 +186,8 @@ def evaluate_gpus(facts: Facts, _claims: Claims) -> Verdict:
     if wrong or not right:
         return failed("; ".join([*wrong, text]), VALUES, "test the GPUs: dcgmi diag -r 3", Owner.HOST)
     slowest = min(rank["gb_per_second"] for rank in ranks)
-    return passed(f"{len(ranks)} GPUs: all values right, all-reduce {slowest:g} GB/s, {text}", VALUES)
+    note = f" ({SYS_NICE})" if facts["numa_refused"] else ""
+    return passed(f"{len(ranks)} GPUs: all values right, all-reduce {slowest:g} GB/s, {text}{note}", VALUES)
 
 
 def _check(check_id: str, title: str, probe: Any, evaluate: Any, timeout: float = 2 * TIMEOUT) -> Check:
