@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.verify import test_compute, test_container_checks, test_driver, test_gpu_checks
@@ -16,10 +14,9 @@ from tests.verify.test_image_checks import GOOD as INSTALLED
 from tests.verify.test_image_checks import GOOD_TORCH
 from tests.verify.test_native import NVCC
 from tests.verify.test_train import TRACE
-from verify.model import Check, Claims, Status
+from verify.model import Check, Claims, Facts, Status
 from verify.registry import CHECKS
 
-Facts = dict[str, Any]
 LOCK = Claims({**CLAIMS.image, "packages": {"torch": "9.9.9"}}, CLAIMS.tables)
 PACKAGES = {"installed": {"torch": "9.9.9"}, "version_file": GOOD_TORCH}
 DRIVER, CARD, GIVEN = test_driver.GIVEN, test_gpu_checks.CARD, test_gpu_checks.GIVEN
