@@ -19,6 +19,7 @@ from gpuyard.commands import (
     inspect_,
     list_,
     lock,
+    new,
     pick,
     publish,
     render,
@@ -50,6 +51,7 @@ app.command("diff")(diff.diff)
 app.command("lock")(lock.lock)
 app.command("report")(report.report)
 app.command("clean")(clean.clean)
+app.command("new")(new.new)
 app.add_typer(engine.app, name="engine")
 app.add_typer(render.app, name="render")
 

@@ -10,6 +10,7 @@ import typer
 
 from gpuyard import catalogue
 from gpuyard.errors import UserError
+from gpuyard.render import devcontainer as devcontainer_
 from gpuyard.render import kubernetes, pods
 from gpuyard.render import slurm as slurm_
 from gpuyard.render.work import Work, image_reference
@@ -81,17 +82,35 @@ def k8s(
     write(kubernetes.manifest(work, pods.Cluster(kind, namespace, given, runtime)), output)
 
 
+@app.command("devcontainer")
+def devcontainer(
+    image: Image = "workbench",
+    name: Name = "train",
+    gpu: Annotated[str, typer.Option(help="optional, required or none.")] = "optional",
+    shm: Shm = 8,
+    output: Output = None,
+) -> None:
+    """A devcontainer.json, for editors that open a folder in a container: -o .devcontainer/devcontainer.json"""
+    write(devcontainer_.configuration(devcontainer_.Editor(_image(image), name, gpu, shm)), output)
+
+
 def write(text: str, output: Path | None) -> None:
     """Prints the text, or writes a file that did not exist before. Raises UserError; nothing is half-written."""
     if output is None:
         print(text, end="")
         return
     try:
-        with output.open("x") as file:
-            file.write(text)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        file = output.open("x")
     except FileExistsError:
         raise UserError(f"{output} exists: remove it, or choose another --output") from None
     except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror}") from None
+    try:
+        with file:
+            file.write(text)
+    except OSError as error:
+        output.unlink(missing_ok=True)
         raise UserError(f"{output}: cannot be written: {error.strerror}") from None
 
 
