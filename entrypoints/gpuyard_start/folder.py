@@ -54,6 +54,6 @@ def make_folder() -> Path:
         return folder
     raise Refusal(
         f"no place for the services' files: none of {', '.join(map(str, _BASES))} can be written to by uid"
-        f" {os.getuid()}: with --read-only add --tmpfs /tmp",
+        f" {os.getuid()}: with --read-only add --tmpfs /tmp:exec",
         1,
     )

@@ -66,7 +66,7 @@ def environment(env: dict[str, str], user: User, dropped: bool = False) -> tuple
         replacement = make_folder() / "home"
         replacement.mkdir(mode=0o700, exist_ok=True)
     except (Refusal, OSError):
-        return changed, f"{why}; add --tmpfs /tmp for a home"
+        return changed, f"{why}; add --tmpfs /tmp:exec for a home"
     changed["HOME"] = str(replacement)
     return changed, f"{why}; HOME is {replacement}"
 

@@ -12,6 +12,7 @@ import pytest
 from tests.containers import Run
 
 from .conftest import KeyPair, wait_for
+from .web import HEALTH
 
 pytestmark = pytest.mark.image
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (INFO|WARNING|ERROR) start: .+\Z")
@@ -91,6 +92,10 @@ BAD: list[tuple[dict[str, str], str]] = [
     ({"GPUYARD_SERVICES": "vnc"}, "GPUYARD_SERVICES names 'vnc'"),
     ({"GPUYARD_SERVICES": "ssh"}, "asks for ssh but no key was given"),
     ({"GPUYARD_LOG": "loud"}, "GPUYARD_LOG is 'loud'"),
+    ({"JUPYTER_LINK": "lab"}, "JUPYTER_LINK is 'lab'"),
+    ({"GPUYARD_CACHE": "/etc/cache"}, "GPUYARD_CACHE is '/etc/cache', but /etc can't be written to by uid 1000"),
+    ({"GPUYARD_CA": "/etc/hostname"}, "GPUYARD_CA=/etc/hostname holds no certificate in PEM form"),
+    ({"GPUYARD_PASS": "HF_TOKEN"}, "GPUYARD_PASS names HF_TOKEN, which is not set"),
 ]
 
 
@@ -151,6 +156,22 @@ def test_without_service_and_command_there_is_usage_or_a_shell(run: Run, run_con
     assert ended.stderr.startswith("usage: docker run")
     with run_container(None, environment=env, tty=True, stdin_open=True) as container:
         wait_for(lambda: "\n/bin/bash\n" in container.exec_run("ps -eo args=").output.decode())
+
+
+@pytest.mark.parametrize("word", ["jupyter", "ssh"])
+def test_a_word_alone_starts_its_service_alone(run_container: Any, key: KeyPair, word: str) -> None:
+    """Both could be started; the health check knows which one is on."""
+    with run_container(word, environment={"SSH_PUBLIC_KEY": key.public}) as container:
+        wait_for(lambda: container.exec_run(HEALTH).output == f"{word} answer\n".encode(), 60)
+
+
+def test_an_interactive_shell_is_the_users_and_ends_with_it(run_container: Any) -> None:
+    """On a terminal, in the workspace; its exit code is the container's."""
+    with run_container("bash", tty=True, stdin_open=True) as container:
+        typed = container.attach_socket(params={"stdin": 1, "stream": 1})
+        typed._sock.sendall(b"pwd; id -un; tty; exit 3\n")
+        assert container.wait(timeout=20)["StatusCode"] == 3
+        assert b"/workspace\r\ntrainer\r\n/dev/pts/0" in container.logs()
 
 
 def test_any_user_id_has_a_home_and_a_name(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from tests.containers import Outcome, Run
 
-from .conftest import KeyPair, log_of, wait_for
+from .conftest import KeyPair, host_port, log_of, wait_for
 
 pytestmark = pytest.mark.image
 PLACES = ("/workspace", "/mnt/data", "/mnt/models", "/home/trainer", "/home/trainer/.cache", "/var/lib/gpuyard/ssh")
@@ -184,12 +185,21 @@ def test_a_mount_is_given_away_only_when_named(run: Run, tmp_path: Path) -> None
 
 
 def test_a_container_that_became_someone_else_is_healthy_and_starts_again(run_container: Any, key: KeyPair) -> None:
-    """The health check runs as root and still finds the user's services; a second start finds the change made."""
+    """The health check runs as root and still finds the user's services; a second start finds the change made.
+
+    PATH and libraries are those that they were: nothing like sudo stands between.
+    """
     env = {"GPUYARD_UID": "1005", "NB_USER": "alice", "SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
-    with run_container(None, user="root", environment=env) as container:
+    env["LD_LIBRARY_PATH"] = "/kept"
+    with run_container(None, user="root", environment=env, ports={"2222/tcp": ("127.0.0.1", None)}) as container:
         for _ in range(2):
             wait_for(lambda: container.exec_run("/opt/gpuyard/entrypoints/health").output == b"ssh answer\n")
             users = container.exec_run("ps -eo uid=,comm=").output.decode().split("\n")
             assert {line.split()[0] for line in users if "tini" not in line and "ps" not in line and line} == {"1005"}
             assert "log in as alice" in log_of(container)
+            look = key.ssh(host_port(container, 2222), "command -v python; echo $LD_LIBRARY_PATH", user="alice")
+            assert subprocess.run(look, capture_output=True, text=True, timeout=30, check=True).stdout.split() == [
+                "/opt/venv/bin/python",
+                "/kept",
+            ]
             container.restart(timeout=5)
