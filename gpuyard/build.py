@@ -54,7 +54,7 @@ def product(catalogue: Catalogue, line: str | None, image: str = "workbench", os
     system = os or catalogue.default_os
     if system not in catalogue.os:
         raise UsageError(f"unknown operating system {system!r}. Known: {', '.join(catalogue.os)}")
-    catalogue.check_python(name, system)
+    catalogue.check(name, image, system)
     return Product(catalogue, name, image, system)
 
 
