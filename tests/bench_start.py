@@ -1,6 +1,7 @@
 """Times the start of services in a container against the bare programs in the same image: ``make bench-start``.
 
-Both are timed from Docker's own word that the container runs to the first right answer.
+Both are timed from Docker's own word that the container runs to the first right answer. Beside them: what all
+processes but Jupyter hold in memory when both services are idle.
 """
 
 from __future__ import annotations
@@ -99,6 +100,17 @@ def measure(client: docker.DockerClient, tag: str, rounds: int) -> list[Figure]:
     return figures
 
 
+def idle_memory(client: docker.DockerClient, tag: str) -> float:
+    """MB that everything but Jupyter holds, counted by process: pages that two share count twice."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"SSH_PUBLIC_KEY": make_key(Path(folder) / "id").public}
+    with started(client, tag, ports={"8888/tcp": ("127.0.0.1", None)}, environment=env) as container:
+        seconds(container, 8888, jupyter_answers)
+        time.sleep(5)
+        rows = [line.split() for line in container.exec_run("ps -eo rss=,comm=").output.decode().splitlines()]
+    return sum(int(row[0]) for row in rows if row[1] not in ("ps", "jupyter-lab")) / 1024
+
+
 def main() -> int:
     """Prints the figures, as text or as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -108,12 +120,15 @@ def main() -> int:
     wanted = build.product(catalogue.load(), None)
     build.ensure(wanted)
     figures = measure(engine.client(), wanted.tag, chosen.rounds)
+    memory = idle_memory(engine.client(), wanted.tag)
     if chosen.json:
-        json.dump([{**asdict(figure), "on_top": figure.on_top} for figure in figures], sys.stdout, indent=1)
+        found = {figure.service: {**asdict(figure), "on_top": figure.on_top} for figure in figures}
+        json.dump({**found, "idle_mb": memory}, sys.stdout, indent=1)
         return 0
     print("service   with gpuyard's start   bare       on top")
     for figure in figures:
         print(f"{figure.service:<10}{figure.start:>10.2f} s {figure.bare:>15.2f} s {figure.on_top:>10.2f} s")
+    print(f"idle memory of everything but Jupyter: {memory:.1f} MB")
     return 0
 
 
