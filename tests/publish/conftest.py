@@ -1,0 +1,92 @@
+"""What tests of publishing share: a registry on loopback, keys, and an order for a small verified image."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuyard.publish import registry, verified
+from gpuyard.publish.publisher import Order
+from gpuyard.publish.registry import Repository
+from gpuyard.publish.signing import Signer
+from gpuyard.publish.source import Source, from_layout
+from tests.publish import servers, small
+
+SUFFIXES = {"workbench": "", "runtime": "-runtime"}
+Ordering = Callable[..., Order]
+
+
+@pytest.fixture(autouse=True)
+def own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A seal key and credentials of the test's own, and no waiting between tries."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    monkeypatch.setattr(registry, "PAUSE", 0.0)
+
+
+@pytest.fixture(scope="session")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the registry of all tests keeps its data."""
+    return tmp_path_factory.mktemp("registry")
+
+
+@pytest.fixture(scope="session")
+def host(storage: Path) -> Iterator[str]:
+    """HOST:PORT of a registry for all tests; each uses a repository of its own name."""
+    with servers.registry(storage) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def repositories(storage: Path) -> Path:
+    """The registry's repositories as it keeps them, to be read without asking it."""
+    return storage / "data" / "docker" / "registry" / "v2" / "repositories"
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two pairs of keys: ours and another's; by name, the private file (the public one ends in .pub)."""
+    found = {}
+    for name in ("ours", "others"):
+        folder = tmp_path_factory.mktemp(name)
+        command = ["cosign", "generate-key-pair"]
+        env = {**os.environ, "COSIGN_PASSWORD": ""}
+        subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
+        found[name] = folder / "cosign.key"
+    return found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """The small image."""
+    small.layout(tmp_path)
+    return from_layout(tmp_path / "layout", SUFFIXES)
+
+
+@pytest.fixture
+def ordering(tmp_path: Path, source: Source) -> Ordering:
+    """Makes the order to publish the small image, verified, at HOST:PORT/NAME."""
+
+    def make(where: str, signer: Signer | None = None, image: Source = source, **options: object) -> Order:
+        written = small.write(tmp_path / "reports", small.report(image.digest, image=image.facts.image["image"]))
+        report = verified.require(written, image.identities, image.facts.image, "gpuyard verify")
+        plain = options.pop("plain_http", None)
+        ca_file = options.pop("ca_file", None)
+        assert isinstance(plain, bool | None) and isinstance(ca_file, Path | None) and not options
+        return Order(image, report, Repository.parse(where, "", ca_file, plain), image.tags, signer)
+
+    return make
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A repository's name that no other test uses."""
+    return "test/" + "".join(sign if sign.isalnum() else "-" for sign in request.node.name.lower()).strip("-")[:60]
+
+
+def quiet(_text: str) -> None:
+    """Tells nobody."""
