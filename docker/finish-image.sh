@@ -36,7 +36,7 @@ install -D -m 0644 "$target/entrypoints/ipython_kernel_config.py" /etc/ipython/i
 caches=/home/trainer/.cache
 install -d -o 1000 -g 1000 "$caches" "$caches"/{huggingface,torch,pip,uv} /home/trainer/{.jupyter,.ipython,.triton,.config}
 /opt/venv/bin/python - <<'PY'
-import pathlib, sysconfig
+import json, pathlib, sysconfig
 site = pathlib.Path(sysconfig.get_path("purelib"))
 (site / "gpuyard.pth").write_text("/opt/gpuyard\n")
 # One place for the licences of torch and of NVIDIA's packages, which lie with their wheels' metadata.
@@ -46,6 +46,15 @@ for line in pathlib.Path("/etc/gpuyard/constraints.txt").read_text().splitlines(
     name, held, version = line.partition("===")
     if held:
         (licenses / name).symlink_to(site / f"{name.replace('-', '_')}-{version}.dist-info")
+# A toolkit where compilers look for one: NVIDIA's wheels share a folder per CUDA major, but they hold
+# no name to link against.
+image, cuda = json.loads(pathlib.Path("/etc/gpuyard/image.json").read_text()), pathlib.Path("/usr/local/cuda")
+if image["image"] == "devel" and not cuda.exists():
+    major = image["versions"]["cuda"].split(".")[0]
+    (cuda / "lib64").mkdir(parents=True)
+    for name in ("bin", "include", "lib", "nvvm"):
+        (cuda / name).symlink_to(site / "nvidia" / f"cu{major}" / name)
+    (cuda / "lib64" / "libcudart.so").symlink_to(f"../lib/libcudart.so.{major}")
 PY
 # Matplotlib draws Chinese, Japanese and Korean letters: by the one file of Debian's package that holds all three,
 # under a name of its own, and in bold too, because Matplotlib warns of a weight that a family lacks.

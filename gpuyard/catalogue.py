@@ -20,7 +20,7 @@ Release = Annotated[str, Field(pattern=r"^\d+(\.\d+)+$")]
 Series = Annotated[str, Field(pattern=r"^\d+\.\d+$")]
 Arch = Annotated[str, Field(pattern=r"^sm_\d+$")]
 Origin = Literal["registry", "bootstrap"]
-Layer = Literal["cuda", "torch", "workbench"]
+Layer = Literal["cuda", "torch", "workbench", "devel"]
 
 
 class Row(BaseModel):
@@ -38,6 +38,8 @@ class OperatingSystem(Row):
     epoch: datetime
     built: bool
     suite: str | None = None
+    cuda: Series | None = None
+    nvcc: bool = False
 
     @model_validator(mode="after")
     def _bootstrap_needs_a_suite(self) -> OperatingSystem:
@@ -58,6 +60,7 @@ class Line(Row):
     arch_list: tuple[Arch, ...]
     pythons: tuple[Series, ...]
     requirements: tuple[str, ...] = ()
+    toolkit: tuple[str, ...] = ()
 
     @property
     def variant(self) -> str:
@@ -172,14 +175,33 @@ class Catalogue(Row):
         """The moving reference people type, such as ``repository:vLINE-suffix``."""
         return f"{self.repository}:v{line}{self.image[image].suffix}"
 
-    def check_python(self, line: str, os: str) -> None:
-        """Refuses a line for whose Python no wheels exist, naming the ones there are."""
-        python, offered = self.os[os].python, self.line[line].pythons
-        if python not in offered:
-            raise UsageError(
-                f"line {line} has no wheels for Python {python} (that of {os}); "
-                f"it exists for Python {', '.join(offered)}"
+    def fault(self, line: str, image: str, os: str) -> str | None:
+        """Why there can be no such image, or None if there can."""
+        row, system = self.line[line], self.os[os]
+        if system.python not in row.pythons:
+            offered = ", ".join(row.pythons)
+            return (
+                f"line {line} has no wheels for Python {system.python} (that of {os}); it exists for Python {offered}"
             )
+        if system.cuda and system.cuda.split(".")[0] != row.cuda_major:
+            return f"{os} stands on CUDA {system.cuda}, and line {line} is built for CUDA {row.cuda}"
+        if self.image[image].lock == "devel" and not row.toolkit and not (system.nvcc and system.cuda == row.cuda):
+            return f"NVIDIA's wheels for CUDA {row.cuda} hold no nvcc, and neither does {os}"
+        return None
+
+    def check(self, line: str, image: str, os: str) -> None:
+        """Refuses an image that can't exist, naming the ones that can."""
+        if reason := self.fault(line, image, os):
+            systems = [name for name in self.os if not self.fault(line, image, name)]
+            lines = [name for name in self.line if not self.fault(name, image, os)]
+            raise UsageError(
+                f"{reason}. {image} of line {line} can stand on: {_some(systems)}; "
+                f"on {os} {image} exists for lines: {_some(lines)}"
+            )
+
+    def images_of(self, line: str) -> list[str]:
+        """The images of a line that are published, on the default operating system."""
+        return [name for name in self.published if not self.fault(line, name, self.default_os)]
 
     def generations(self, line: Line) -> list[str]:
         """The GPU generations a line has machine code for, newest first."""
@@ -207,6 +229,10 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {name!r}.{hint} Known: {', '.join(names)}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names) or "nothing declared"
 
 
 def _refer(key: str, name: str, table: Mapping[str, Any]) -> None:

@@ -6,10 +6,9 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -21,7 +20,6 @@ from gpuyard.errors import UserError
 from gpuyard.index import uv_environment
 from gpuyard.process import run
 
-LAYERS: tuple[Layer, ...] = get_args(Layer)
 NVIDIA = re.compile(r"^(nvidia|cuda)-")
 """Packages that come from NVIDIA and change with a CUDA release, not with a torch release."""
 
@@ -39,6 +37,13 @@ class LockSet:
         return self.folder / f"{self.line}-py{self.python}-{layer}.txt"
 
     @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of this line that have a lock: of a compiler only where one can be had."""
+        systems = [name for name, system in self.catalogue.os.items() if system.python == self.python]
+        devel = any(not self.catalogue.fault(self.line, "devel", name) for name in systems)
+        return ("cuda", "torch", "workbench", *(("devel",) if devel else ()))
+
+    @property
     def stamp(self) -> str:
         """A checksum of everything a lock is resolved from; any change makes the locks stale."""
         inputs = {
@@ -47,7 +52,13 @@ class LockSet:
             "torch": torch_requirements(self.catalogue, self.row),
             "workbench": self.catalogue.image["workbench"].requirements,
         }
-        return "sha256:" + hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+        return _checksum(inputs)
+
+    def stamp_of(self, layer: Layer) -> str:
+        """That of one layer: a compiler's changes leave the locks below as they are."""
+        if layer != "devel":
+            return self.stamp
+        return _checksum({"below": self.stamp, "devel": devel_requirements(self.catalogue, self.row)})
 
     @property
     def row(self) -> Line:
@@ -56,20 +67,20 @@ class LockSet:
     def refuse_stale(self) -> None:
         """Raises UserError unless every lock is there and was resolved from today's inputs."""
         sums = self.checksums()
-        for layer in LAYERS:
-            path = self.path(layer)
-            found = _stamp_of(path)
-            if found != self.stamp:
-                state = "is missing" if not path.exists() else f"is stale (made from {found or 'unknown inputs'})"
-                raise UserError(
-                    f"{path.name} {state}; the catalogue now asks for {self.stamp}. Run: gpuyard lock {self.line}"
-                )
+        for layer in self.layers:
+            self._refuse_stale(layer, sums)
 
-            if sums.get(path.name) != _sha256(path):
-                raise UserError(
-                    f"{path.name} was edited by hand: it is not what {self.sums.name} recorded. "
-                    f"Run: gpuyard lock {self.line}"
-                )
+    def _refuse_stale(self, layer: Layer, sums: dict[str, str]) -> None:
+        path, wanted = self.path(layer), self.stamp_of(layer)
+        found = _stamp_of(path)
+        if found != wanted:
+            state = "is missing" if not path.exists() else f"is stale (made from {found or 'unknown inputs'})"
+            raise UserError(f"{path.name} {state}; the catalogue now asks for {wanted}. Run: gpuyard lock {self.line}")
+        if sums.get(path.name) != _sha256(path):
+            raise UserError(
+                f"{path.name} was edited by hand: it is not what {self.sums.name} recorded. "
+                f"Run: gpuyard lock {self.line}"
+            )
 
     @property
     def sums(self) -> Path:
@@ -97,9 +108,9 @@ class LockSet:
         """Resolves the line anew and writes its locks. Raises UserError with uv's words if it can't."""
         torch = torch_requirements(self.catalogue, self.row)
         workbench = [*torch, *self.catalogue.image["workbench"].requirements]
-        below = _compile(torch, (), self.python)
-        above = _compile(workbench, [f"{name}=={version}" for name, version, _ in entries(below)], self.python)
-        parts: dict[Layer, list[str]] = {layer: [] for layer in LAYERS}
+        below = compile_(torch, (), self.python)
+        above = compile_(workbench, [f"{name}=={version}" for name, version, _ in entries(below)], self.python)
+        parts: dict[Layer, list[str]] = {"cuda": [], "torch": []}
         known = set()
         for name, _, block in entries(below):
             known.add(name)
@@ -108,18 +119,28 @@ class LockSet:
         self.folder.mkdir(parents=True, exist_ok=True)
         for layer, blocks in parts.items():
             self._write_layer(layer, blocks)
+        if "devel" in self.layers:
+            self.write_devel()
+        self.record()
+
+    def write_devel(self) -> None:
+        """Resolves the compiler's lock alone, on top of the others as they are."""
+        known = self.packages(["cuda", "torch", "workbench"])
+        asked = [*torch_requirements(self.catalogue, self.row), *devel_requirements(self.catalogue, self.row)]
+        found = compile_(asked, [f"{name}=={version}" for name, version in known.items()], self.python)
+        self._write_layer("devel", [block for name, _, block in entries(found) if name not in known])
         self.record()
 
     def record(self) -> None:
         """Writes down the checksums of this line's locks beside those of the others."""
-        ours = {path.name: _sha256(path) for path in map(self.path, LAYERS)}
+        ours = {path.name: _sha256(path) for path in map(self.path, self.layers)}
         lines = sorted((name, digest) for name, digest in {**self.checksums(), **ours}.items())
         self.sums.write_text("".join(f"{digest}  {name}\n" for name, digest in lines))
 
     def _write_layer(self, layer: Layer, blocks: list[str]) -> None:
         header = (
             f"# Made by: gpuyard lock {self.line}. Do not edit; change images/catalogue.toml and run it again.\n"
-            f"# inputs: {self.stamp}\n"
+            f"# inputs: {self.stamp_of(layer)}\n"
         )
         self.path(layer).write_text(header + "".join(blocks))
 
@@ -135,7 +156,13 @@ def torch_requirements(catalogue: Catalogue, line: Line) -> list[str]:
     ]
 
 
-def _compile(requirements: Iterable[str], constraints: Iterable[str], python: str) -> str:
+def devel_requirements(catalogue: Catalogue, line: Line) -> list[str]:
+    """What a compiler's layer is resolved from: each part at the line's CUDA, or ptxas can't read what cicc writes."""
+    return [*(f"{name}=={line.cuda}.*" for name in line.toolkit), *catalogue.image["devel"].requirements]
+
+
+def compile_(requirements: Iterable[str], constraints: Iterable[str], python: str) -> str:
+    """uv's resolution of these requirements from this machine's indexes, as a hash-locked file."""
     with tempfile.TemporaryDirectory() as folder:
         asked, bound, out = (Path(folder, name) for name in ("in.txt", "constraints.txt", "out.txt"))
         asked.write_text("\n".join(requirements))
@@ -154,6 +181,10 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
         requirement = Requirement(block.split("\\")[0].strip())
         version = str(requirement.specifier).removeprefix("==")
         yield canonicalize_name(requirement.name), version, block
+
+
+def _checksum(inputs: Mapping[str, object]) -> str:
+    return "sha256:" + hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:

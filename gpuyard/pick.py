@@ -16,7 +16,7 @@ NOISE = re.compile(r"\b(nvidia|geforce|tesla|graphics|gpu|\d+ ?gb|sxm\d?|pcie|nv
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver as people name it: ``550.54.15``, or its branch alone (``550``)."""
+    """A driver as people name it: ``550.99``, or its branch alone (``550``)."""
 
     version: Version
 
@@ -27,11 +27,11 @@ class Driver:
             found = Version(text.strip().removeprefix("R").removeprefix("r"))
         except InvalidVersion:
             raise UsageError(
-                f"--driver {text!r}: expected a driver version such as 550 or 550.54.15 (nvidia-smi shows it)"
+                f"--driver {text!r}: expected a driver version such as 550 or 550.99 (nvidia-smi shows it)"
             ) from None
         if found.major < 100:
             raise UsageError(
-                f"--driver {text!r} looks like a CUDA version; nvidia-smi shows the driver's, such as 550.54"
+                f"--driver {text!r} looks like a CUDA version; nvidia-smi shows the driver's, such as 550.99"
             )
         return cls(found)
 

@@ -48,8 +48,8 @@ def describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
     return {
         "line": name,
         "default": name == catalogue.default_line,
-        "tags": [catalogue.tag(name, image) for image in catalogue.published],
-        "images": {image: catalogue.tag(name, image) for image in catalogue.published},
+        "tags": [catalogue.tag(name, image) for image in catalogue.images_of(name)],
+        "images": {image: catalogue.tag(name, image) for image in catalogue.images_of(name)},
         "torch": line.torch_version,
         "cuda": line.cuda,
         "cudnn": line.cudnn,

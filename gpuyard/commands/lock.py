@@ -7,19 +7,22 @@ from typing import Annotated
 import typer
 
 from gpuyard import catalogue as table
-from gpuyard.lock import LAYERS, LockSet
+from gpuyard.lock import LockSet
 
 
 def lock(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; every line if left out.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Only say whether the locks fit the catalogue.")] = False,
+    devel: Annotated[bool, typer.Option("--devel", help="Resolve the compiler's lock alone; others stay.")] = False,
 ) -> None:
     """Resolve hash-locked requirement files for a line, or check that they are not stale."""
     catalogue = table.load()
     names = list(catalogue.line) if line is None else [catalogue.find_line(line)]
     pythons = {system.python for system in catalogue.os.values() if system.built}
     for locks in (LockSet(catalogue, name, python) for name in names for python in sorted(pythons)):
-        if not check:
+        if devel and "devel" in locks.layers:
+            locks.write_devel()
+        elif not check and not devel:
             locks.write()
         locks.refuse_stale()
-        print(f"{locks.line} on Python {locks.python}: {len(locks.packages(LAYERS))} packages, up to date")
+        print(f"{locks.line} on Python {locks.python}: {len(locks.packages(locks.layers))} packages, up to date")

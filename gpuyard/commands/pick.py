@@ -19,7 +19,7 @@ from gpuyard.pick import Answer, Driver, answers, best, capabilities
 
 
 def pick(
-    driver: Annotated[str | None, typer.Option(help="The host's driver, such as 550 or 550.54.15.")] = None,
+    driver: Annotated[str | None, typer.Option(help="The host's driver, such as 550 or 550.99.")] = None,
     gpu: Annotated[
         list[str] | None, typer.Option(help="A GPU: 'RTX 4090', Ada, or 8.9. More than one: all must run.")
     ] = None,

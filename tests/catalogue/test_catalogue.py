@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,7 +30,7 @@ def broken(tmp_path: Path, pattern: str, new: str) -> Path:
     ("pattern", "new", "words"),
     [
         ("^default_line = .*", 'default_line = "0.0"', ["default_line", "unknown name '0.0'", "Known: 2.7, 2.9"]),
-        ("^cuda = .*", 'cuda = "99.9"', ["line.2.7.cuda", "99.9"]),
+        ("^cuda = .*\ncudnn", 'cuda = "99.9"\ncudnn', ["line.2.7.cuda", "99.9"]),
         ("^torch = .*", 'torch = "latest"', ["line.2.7.torch", "found 'latest'"]),
         ('^parent = "cuda"', 'parent = "coda"', ["image.torch.parent", "Did you mean 'cuda'"]),
         ("^uv = ", "uvv = ", ["uvv", "uv: Field required"]),
@@ -68,7 +72,39 @@ def test_a_python_without_wheels_is_refused_with_the_valid_ones(tmp_path: Path) 
     """An impossible pair of line and Python is refused before anything is built."""
     odd = catalogue.load(broken(tmp_path, "^python = .*", 'python = "3.8"'))
     with pytest.raises(UsageError, match=r"no wheels for Python 3\.8 .* exists for Python 3\.10"):
-        odd.check_python("2.9", "debian-13")
+        odd.check("2.9", "runtime", "debian-13")
+
+
+def test_a_base_with_another_cuda_is_refused_with_what_can_stand_on_it(table: Catalogue) -> None:
+    """The line's CUDA major and the base's must be one; the refusal names lines and systems that fit."""
+    system = next(name for name, row in table.os.items() if row.cuda)
+    line = next(name for name, row in table.line.items() if row.cuda_major != str(table.os[system].cuda).split(".")[0])
+    with pytest.raises(
+        UsageError, match=rf"stands on CUDA .* can stand on: {table.default_os}; .* for lines: 2\.7, 2\.9"
+    ):
+        table.check(line, "runtime", system)
+
+
+def test_a_compiler_is_refused_where_there_is_none(table: Catalogue) -> None:
+    """-devel exists for lines whose CUDA has nvcc as wheels, and for others on a base that brings it."""
+    line = next(name for name, row in table.line.items() if not row.toolkit)
+    with pytest.raises(UsageError, match=r"hold no nvcc, .* can stand on: ubuntu-.*-devel; .* for lines: 2\.15"):
+        table.check(line, "devel", table.default_os)
+    assert "devel" not in table.images_of(line)
+    assert any("devel" in table.images_of(name) for name in table.line)
+    base = next(name for name, row in table.os.items() if row.nvcc and row.cuda == table.line[line].cuda)
+    table.check(line, "devel", base)
+
+
+def test_an_impossible_combination_is_refused_in_a_second() -> None:
+    """The command line ends with 2 and one line before it asks an engine or a network for anything."""
+    command = [sys.executable, "-m", "gpuyard", "build", "2.7", "--image", "devel"]
+    started = time.monotonic()
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=paths.ROOT)
+    assert time.monotonic() - started < 5, "the target is one second on an idle machine"
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "hold no nvcc" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -112,10 +148,17 @@ def test_claims_hold_what_the_suite_compares(table: Catalogue) -> None:
     assert data["services"] == ["jupyter", "ssh"]
 
 
-def test_constraints_hold_torch_and_every_nvidia_package(table: Catalogue) -> None:
-    """The constraints name exactly the packages that an install must not swap."""
-    product = claims.Product(table, table.default_line, "workbench", table.default_os)
-    held = [line.split("==")[0] for line in claims.constraints(product).splitlines() if "==" in line]
+@pytest.mark.parametrize("image", ["workbench", "devel"])
+def test_constraints_hold_torch_and_every_nvidia_package(table: Catalogue, image: str) -> None:
+    """The constraints name exactly the packages that an install must not swap, each at one build."""
+    line = next(name for name in table.line if image in table.images_of(name))
+    product = claims.Product(table, line, image, table.default_os)
+    held = dict(row.split("===") for row in claims.constraints(product).splitlines() if "==" in row)
     assert {"torch", "torchvision", "torchaudio", "triton"} <= set(held)
     assert all(name in held for name in product.locks.packages(["cuda"]))
     assert "numpy" not in held
+    assert "nvidia-ml-py" not in held
+    assert all(name in held for name in table.line[line].toolkit) is (image == "devel" or not table.line[line].toolkit)
+    assert tomllib.loads(claims.uv_configuration(product))["constraint-dependencies"] == [
+        f"{name}==={version}" for name, version in held.items()
+    ]

@@ -11,7 +11,7 @@ import pytest
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UserError
-from gpuyard.lock import LAYERS, LockSet
+from gpuyard.lock import LockSet
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_layers_share_no_package(table: Catalogue) -> None:
     """A package stands in one layer only, so no layer hides files of another."""
     for line in table.line:
         locks = LockSet(table, line, table.os[table.default_os].python)
-        names = [name for layer in LAYERS for name in locks.packages([layer])]
+        names = [name for layer in locks.layers for name in locks.packages([layer])]
         assert len(names) == len(set(names))
 
 
@@ -72,3 +72,27 @@ def test_a_lock_edited_by_hand_is_refused(copied: LockSet) -> None:
     path.write_text(path.read_text().replace("numpy==", "numpie==", 1))
     with pytest.raises(UserError, match=rf"{path.name} was edited by hand"):
         copied.refuse_stale()
+
+
+def test_a_compilers_lock_has_a_stamp_of_its_own(table: Catalogue) -> None:
+    """What a -devel image adds can change without making the locks below it stale."""
+    line = next(name for name in table.line if table.line[name].toolkit)
+    locks = LockSet(table, line, table.os[table.default_os].python)
+    row = table.line[line].model_copy(update={"toolkit": ("another",)})
+    other = table.model_copy(update={"line": {**table.line, line: row}})
+    changed = LockSet(other, line, locks.python)
+    assert changed.stamp == locks.stamp
+    assert changed.stamp_of("devel") != locks.stamp_of("devel")
+    assert changed.stamp_of("torch") == locks.stamp_of("torch")
+
+
+def test_a_compiler_is_of_its_lines_cuda(table: Catalogue) -> None:
+    """nvcc, cicc and the headers are of one CUDA release: torch's."""
+    for name, row in table.line.items():
+        locks = LockSet(table, name, table.os[table.default_os].python)
+        if "devel" in locks.layers:
+            found = locks.packages(["devel"])
+            assert {found[part].rsplit(".", 1)[0] for part in row.toolkit} == {row.cuda}
+            assert "ninja" in found
+        else:
+            assert not locks.path("devel").exists()
