@@ -26,6 +26,7 @@ from gpuyard.commands import (
     report,
     reproduce,
     run,
+    update,
     tags,
     verify,
 )
@@ -49,6 +50,7 @@ app.command("list")(list_.list_)
 app.command("pick")(pick.pick)
 app.command("diff")(diff.diff)
 app.command("lock")(lock.lock)
+app.command("update")(update.update)
 app.command("report")(report.report)
 app.command("clean")(clean.clean)
 app.command("new")(new.new)
