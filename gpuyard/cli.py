@@ -26,8 +26,8 @@ from gpuyard.commands import (
     report,
     reproduce,
     run,
-    update,
     tags,
+    update,
     verify,
 )
 from gpuyard.errors import UserError
