@@ -17,60 +17,66 @@ from gpuyard import build, engine, paths
 from gpuyard.assemble import builder, foundation
 from gpuyard.assemble.builder import Options
 from gpuyard.claims import Product
-from gpuyard.commands.fetch import fetch_all, requirements
 from gpuyard.layers import cached
 from gpuyard.layers.plan import groups
 from gpuyard.store import Store
+from gpuyard.wheels.everything import fetch_all, requirements
 from gpuyard.wheels.fetcher import Fetcher
 from gpuyard.wheels.locked import read
+from tests.bench_report import Step
 
 PLAIN = Options()
 SMALL = "six"
 """The package whose change is simulated: its layer is made anew."""
 
-
-@dataclass(frozen=True)
-class Step:
-    """What a step took: seconds, and bytes written to the disks of this machine meanwhile."""
-
-    name: str
-    seconds: float
-    written: int
+FIRST_ANSWER = """
+import subprocess, time, urllib.request
+lab = subprocess.Popen(["jupyter", "lab", "--no-browser", "--port=8899", "--IdentityProvider.token=bench"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+while lab.poll() is None:
+    try:
+        urllib.request.urlopen("http://127.0.0.1:8899/api").read()
+        break
+    except OSError:
+        time.sleep(0.05)
+else:
+    raise SystemExit("JupyterLab ended")
+lab.kill()
+"""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """All steps, the compressed size, and the largest sum of the builder's own processes."""
+    """All steps by a short name, and an upper bound of the bytes of memory that the builder's processes had."""
 
-    steps: list[Step]
-    compressed: int
+    steps: dict[str, Step]
     memory: int
 
 
 def measure(product: Product) -> Measured:
     """Runs every step on a store of its own, which is gone afterwards."""
+    steps: dict[str, Step] = {}
     with scratch() as folder:
-        store, steps = Store(folder / "store"), []
+        store = Store(folder / "store")
 
-        def step(name: str, action: Callable[[], object]) -> None:
-            steps.append(timed(f"layers: {name}", action))
+        def step(short: str, name: str, action: Callable[[], object]) -> None:
+            steps[short] = timed(f"layers: {name}", action)
 
         fetcher = Fetcher(Store(folder / "download"), product.python)
-        step("download alone", lambda: fetch_all(fetcher, requirements(product)))
+        step("download", "download alone", lambda: fetch_all(fetcher, requirements(product)))
         shutil.rmtree(folder / "download")
-        step("cold to pushable layout", lambda: layout(product, store, folder, Options(no_cache=True)))
-        step("then into the engine", lambda: build.from_layers(product, Options(), store))
+        step("cold", "cold to pushable layout", lambda: layout(product, store, folder, Options(no_cache=True)))
+        step("load", "then into the engine", lambda: build.from_layers(product, Options(), store))
         forget_layers(store)
-        step("filled wheel store to pushable layout", lambda: layout(product, store, folder))
+        step("filled", "filled wheel store to pushable layout", lambda: layout(product, store, folder))
         forget_layers(store)
-        step("the same with one process", lambda: layout(product, store, folder, Options(workers=1)))
-        step("warm: nothing changed", lambda: build.from_layers(product, Options(), store))
+        step("single", "the same with one process", lambda: layout(product, store, folder, Options(workers=1)))
+        step("warm", "warm, nothing changed", lambda: build.from_layers(product, Options(), store))
         with edited():
-            step("after an edit in entrypoints/", lambda: build.from_layers(product, Options(), store))
+            step("edit", "after an edit in entrypoints/", lambda: build.from_layers(product, Options(), store))
         change_one(product, store)
-        step("after a change of one small wheel", lambda: build.from_layers(product, Options(), store))
-        size = builder.assemble(product, build.revision(), store, Options()).size
-    return Measured(steps, size, memory())
+        step("wheel", "after a change of one small wheel", lambda: build.from_layers(product, Options(), store))
+    return Measured(steps, memory())
 
 
 @contextmanager
@@ -157,6 +163,11 @@ def seconds_in(image: str, *command: str, **environment: str) -> float:
     finally:
         container.remove(force=True)
     return best
+
+
+def jupyter(image: str) -> float:
+    """Seconds from the start of a bare JupyterLab to its first answer, the best of three."""
+    return seconds_in(image, "python", "-c", FIRST_ANSWER)
 
 
 def import_torch(image: str) -> tuple[float, float]:

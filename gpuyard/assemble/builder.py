@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from gpuyard.layers.model import Layer, Target, refuse_conflicts
 from gpuyard.layers.plan import Group, groups, is_big
 from gpuyard.progress import meter
 from gpuyard.store import Store
+from gpuyard.wheels.everything import fetch_all, requirements
 from gpuyard.wheels.fetcher import Fetcher, Wheel, fetching
 from gpuyard.wheels.locked import Locked, read
 
@@ -36,7 +37,7 @@ def target(product: Product) -> Target:
 
 def assemble(product: Product, revision: str, store: Store, options: Options) -> oci.Image:
     """The image as blobs in the store, the base and every layer made or found there. Raises UserError."""
-    below = foundation.ensure(product, store, options.choice, options.offline, options.no_cache)
+    below = base_beside_fetching(product, store, options)
     stage = paths.BUILD / f"{product.line}-{product.image}"
     bake.stage(product, stage)
     layers = make_layers(product, stage, below, store, options)
@@ -45,6 +46,17 @@ def assemble(product: Product, revision: str, store: Store, options: Options) ->
     settings["Labels"] = claims.labels(product, revision, below.origin)
     created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
     return oci.compose(below.inherited, layers, settings, created)
+
+
+def base_beside_fetching(product: Product, store: Store, options: Options) -> foundation.Base:
+    """The base. Where it has to be built, which takes a minute or two, wheels are fetched meanwhile."""
+    ask = (product, store, options.choice, options.offline, options.no_cache)
+    if options.offline or (not options.no_cache and foundation.is_stored(product, store)):
+        return foundation.ensure(*ask)
+    with ThreadPoolExecutor(1, thread_name_prefix="base") as beside:
+        building = beside.submit(foundation.ensure, *ask)
+        fetch_all(Fetcher(store, product.python), requirements(product))
+        return building.result()
 
 
 def make_layers(product: Product, stage: Path, below: foundation.Base, store: Store, options: Options) -> list[Layer]:

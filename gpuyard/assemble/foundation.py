@@ -68,6 +68,11 @@ def ensure(product: Product, store: Store, choice: base.Choice, offline: bool, n
         return found or _build(product, store, bake.Inputs(origin, rootfs, Path("uv"), {}, ""), key, no_cache)
 
 
+def is_stored(product: Product, store: Store) -> bool:
+    """Whether a base of this operating system is in the store, wherever it came from."""
+    return any(_known(store, _key(product, origin)) for origin in product.catalogue.os[product.os].origins)
+
+
 def _stored(product: Product, store: Store, choice: base.Choice) -> Base:
     origins = product.catalogue.os[product.os].origins if choice == "auto" else (choice,)
     for origin in origins:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +10,10 @@ import typer
 from gpuyard import build as building
 from gpuyard import catalogue, engine
 from gpuyard.assemble import foundation
-from gpuyard.claims import Product
 from gpuyard.errors import UsageError, UserError
-from gpuyard.progress import meter
 from gpuyard.store import Store
-from gpuyard.wheels.fetcher import Fetcher, Wheel, carry, fetching
-from gpuyard.wheels.locked import Locked, read
+from gpuyard.wheels.everything import fetch_all, requirements
+from gpuyard.wheels.fetcher import Fetcher, carry
 
 
 def fetch(
@@ -51,30 +48,3 @@ def fetch(
         count = carry(wanted, product.python, store, Store(export))
         foundation.carry(product, store, Store(export))
         print(f"{count} wheels and the base image copied to {export}")
-
-
-def requirements(product: Product) -> list[Locked]:
-    """What all the locks of a product ask for."""
-    return [locked for layer in product.layers for locked in read(product.locks.path(layer))]
-
-
-def fetch_all(fetcher: Fetcher, wanted: list[Locked]) -> list[Wheel]:
-    """Every wheel, several at a time, with progress. Raises UserError that names each that can't be had."""
-    with meter("wheels", len(wanted)) as shown, fetching(fetcher, wanted, shown.moved) as futures:
-        faults: list[str] = []
-        for future in as_completed(futures.values()):
-            shown.finished()
-            if fault := _fault(future):
-                faults.append(fault)
-    if faults:
-        raise UserError(f"{len(faults)} of {len(wanted)} wheels are missing:\n  " + "\n  ".join(sorted(faults)))
-    return [future.result() for future in futures.values()]
-
-
-def _fault(future: Future[Wheel]) -> str:
-    error = future.exception()
-    if isinstance(error, UserError):
-        return str(error)
-    if error:
-        raise error
-    return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def code() -> str:
 
 def key(content: Any, target: Target, python: str | None) -> str:
     """Names a layer by what it is made from. ``python`` is the exact Python that compiles, or None."""
-    inputs = [content, vars(target), python, code()]
+    inputs = [content, asdict(target), python, code()]
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 

@@ -13,8 +13,19 @@ from typing import IO, BinaryIO, Self, cast
 import zstandard
 
 from gpuyard.errors import UserError
-from gpuyard.layers.model import Layer, Target, conflict
+from gpuyard.layers.model import Layer, Packing, Target, conflict
 from gpuyard.store import CHUNK
+
+
+def parameters(packing: Packing) -> zstandard.ZstdCompressionParameters:
+    """What zstandard calls them; each frame carries a checksum of its content."""
+    return zstandard.ZstdCompressionParameters.from_level(
+        packing.level,
+        window_log=packing.window_log,
+        hash_log=packing.hash_log,
+        min_match=packing.min_match,
+        write_checksum=True,
+    )
 
 
 class Hashing(io.RawIOBase):
@@ -54,7 +65,7 @@ class LayerWriter:
         self.files: dict[str, tuple[str, str]] = {}
         self._directories: set[str] = {""}
         self._packed = Hashing(file)
-        packer = zstandard.ZstdCompressor(level=target.level, write_checksum=True)
+        packer = zstandard.ZstdCompressor(compression_params=parameters(target.packing))
         self._packer = packer.stream_writer(cast(IO[bytes], self._packed), closefd=False)
         self._plain = Hashing(cast(BinaryIO, self._packer))
         self._tar = tarfile.TarFile(fileobj=cast(IO[bytes], self._plain), mode="w", format=tarfile.PAX_FORMAT)

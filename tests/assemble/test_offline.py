@@ -15,8 +15,8 @@ from gpuyard import build, paths
 from gpuyard.assemble import foundation
 from gpuyard.assemble.builder import Options
 from gpuyard.catalogue import Catalogue
-from gpuyard.commands.fetch import fetch_all, requirements
 from gpuyard.store import Store
+from gpuyard.wheels.everything import fetch_all, requirements
 from gpuyard.wheels.fetcher import Fetcher, carry
 from tests.assemble import small
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tarfile
 import tracemalloc
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import zstandard
 
 from gpuyard.errors import UserError
 from gpuyard.layers.make import wheels_layer
-from gpuyard.layers.model import Layer, Target, refuse_conflicts
+from gpuyard.layers.model import Layer, Packing, Target, refuse_conflicts
 from gpuyard.layers.plan import BIG, SHELVES, groups
 from gpuyard.wheels.fetcher import Wheel
 from tests.layers.wheels import LINK, make
@@ -107,7 +109,7 @@ def test_another_target_gives_other_bytes(tmp_path: Path) -> None:
     base, _ = layer(tmp_path, wheel)
     others = (Target("3.12", TARGET.epoch), Target("3.13", 1), Target("3.13", TARGET.epoch, owner=1001))
     assert base.diff_id not in {layer(tmp_path, wheel, target=target)[0].diff_id for target in others}
-    packed, _ = layer(tmp_path, wheel, target=Target("3.13", TARGET.epoch, level=19))
+    packed, _ = layer(tmp_path, wheel, target=Target("3.13", TARGET.epoch, packing=Packing(level=19)))
     assert packed.diff_id == base.diff_id
     assert packed.digest != base.digest
 
@@ -145,6 +147,23 @@ def test_a_truncated_wheel_is_refused(tmp_path: Path) -> None:
     """Whatever is cut off."""
     wheel = make(tmp_path)
     wheel.path.write_bytes(wheel.path.read_bytes()[:-100])
+    with pytest.raises(UserError, match="not a whole wheel"):
+        layer(tmp_path, wheel)
+
+
+@pytest.mark.parametrize("deflated", [True, False])
+def test_a_wheel_with_a_changed_byte_is_refused(tmp_path: Path, deflated: bool) -> None:
+    """In the middle of a file's deflated data, or in a stored file: its CRC-32 tells."""
+    files: dict[str, str | bytes] = {"big/data.bin": b"".join(hashlib.sha256(bytes([i])).digest() for i in range(200))}
+    wheel = make(tmp_path, files=files)
+    with zipfile.ZipFile(wheel.path) as old, zipfile.ZipFile(tmp_path / "new", "w") as new:
+        for info in old.infolist():
+            kind = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
+            new.writestr(info.filename, old.read(info.filename), kind)
+        place = new.getinfo("big/data.bin").header_offset + 2000
+    data = bytearray((tmp_path / "new").read_bytes())
+    data[place] ^= 0xFF
+    wheel.path.write_bytes(data)
     with pytest.raises(UserError, match="not a whole wheel"):
         layer(tmp_path, wheel)
 

@@ -1,0 +1,109 @@
+"""An engine with Docker's classic image store (overlay2) takes the same stream."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from gpuyard import build, engine
+from gpuyard.assemble import builder, load
+from gpuyard.assemble.builder import Options
+from gpuyard.catalogue import Catalogue
+from gpuyard.errors import UserError
+from gpuyard.store import Store
+from tests.assemble import small
+
+BRIDGE = "gpuyard-test0"
+"""A bridge of its own: with none at all, a second dockerd removes the first one's."""
+
+
+@contextlib.contextmanager
+def classic(folder: Path) -> Iterator[str]:
+    """The address of a second engine, which keeps images as engines before containerd's store did."""
+    settings, socket = folder / "daemon.json", f"unix://{folder}/docker.sock"
+    settings.write_text(json.dumps({"features": {"containerd-snapshotter": False}, "storage-driver": "overlay2"}))
+    subprocess.run(["ip", "link", "add", BRIDGE, "type", "bridge"], check=True)
+    command = ["dockerd", "--config-file", str(settings), "--host", socket, "--pidfile", str(folder / "pid")]
+    command += ["--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"), "--bridge", BRIDGE]
+    with (folder / "log").open("w") as log:
+        daemon = subprocess.Popen([*command, "--iptables=false", "--ip6tables=false"], stdout=log, stderr=log)
+    try:
+        wait(socket, daemon, folder / "log")
+        yield socket
+    finally:
+        daemon.terminate()
+        daemon.wait(30)
+        subprocess.run(["ip", "link", "delete", BRIDGE], check=True)
+
+
+def wait(socket: str, daemon: subprocess.Popen[bytes], log: Path) -> None:
+    """Until it answers."""
+    for _ in range(150):
+        assert daemon.poll() is None, log.read_text()[-1000:]
+        with contextlib.suppress(docker.errors.DockerException):
+            docker.DockerClient(socket).ping()
+            return
+        time.sleep(0.2)
+    raise AssertionError(log.read_text()[-1000:])
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose name leaves room for a socket's; overlay2 needs the disk itself under it."""
+    folder = Path(tempfile.mkdtemp(prefix="gpuyard-", dir="/var/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("docker_client")
+def test_the_classic_store_takes_the_image(
+    table: Catalogue, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loaded under its tags from zstd layers; a package of each kind is imported; a second load sends nothing."""
+    product = small.product(table, tmp_path, "gpuyard-small:classic")
+    store = Store()
+    image = builder.assemble(product, build.revision(), store, Options())
+    with classic(short_path) as address:
+        monkeypatch.setenv("DOCKER_HOST", address)
+        assert not load.content_store(engine.client())
+        load.load(image, [product.tag, product.full_tag], store)
+        assert engine.client().images.get(product.full_tag).id == engine.client().images.get(product.tag).id
+        command = ["docker", "run", "--rm", "--network", "none", "--entrypoint", "python", product.tag]
+        subprocess.run([*command, "-c", "import six, yaml, zmq, contourpy"], check=True)
+        monkeypatch.setattr(load, "_send", refuse)
+        load.load(image, [product.tag], store)
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("docker_client")
+def test_an_engine_whose_disk_is_full_says_so_and_keeps_its_tags(
+    table: Catalogue, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk is smaller than the image: one line with the engine's words, and no tag."""
+    product = small.product(table, tmp_path, "gpuyard-small:classic")
+    store = Store()
+    image = builder.assemble(product, build.revision(), store, Options())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "gpuyard-test", str(short_path)], check=True)
+    try:
+        with classic(short_path) as address:
+            monkeypatch.setenv("DOCKER_HOST", address)
+            with pytest.raises(UserError, match=r"the engine did not take the image: .*no space left on device"):
+                load.load(image, [product.tag], store)
+            assert engine.client().images.list() == []
+    finally:
+        subprocess.run(["umount", str(short_path)], check=True)
+
+
+def refuse(*_: object) -> None:
+    """Fails the test that calls it."""
+    raise AssertionError("the image was sent again")
