@@ -27,11 +27,13 @@ class Batch(NamedTuple):
         return Batch(tuple(tensor.to(device) for tensor in self.inputs), self.targets.to(device))
 
 
-def split_titles(seed: int, held_out: int = 40) -> Tuple[List[Title], List[Title]]:
+def split_titles(
+    seed: int, held_out: int = 40, titles: Sequence[Title] = TITLES
+) -> Tuple[List[Title], List[Title]]:
     """The titles to learn from and the ones to judge by: the same split for the same seed."""
-    titles = list(TITLES)
-    random.Random(seed).shuffle(titles)
-    return titles[held_out:], titles[:held_out]
+    shuffled = list(titles)
+    random.Random(seed).shuffle(shuffled)
+    return shuffled[held_out:], shuffled[:held_out]
 
 
 class Vocabulary:

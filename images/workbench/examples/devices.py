@@ -1,0 +1,51 @@
+"""Where and how precisely to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from examples.errors import ExampleError
+from examples.parallel import World
+
+
+def choose_device(wanted: str) -> str:
+    """The device to train on; never the CPU where a GPU was asked for."""
+    kind = "cuda" if wanted == "auto" and torch.cuda.is_available() else wanted.replace("auto", "cpu")
+    try:
+        device = torch.device(kind)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ExampleError(f"--device {wanted}: expected cpu, cuda, cuda:NUMBER or auto")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ExampleError(f"--device {wanted}: there is no GPU that torch can use here; verify --only gpu says why")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ExampleError(f"--device {wanted}: there are {torch.cuda.device_count()} GPUs, counted from 0")
+    return kind
+
+
+def choose_precision(wanted: str, device: str) -> str:
+    """The one asked for, or the fastest that this device computes itself."""
+    if wanted != "auto":
+        return wanted
+    if device == "cpu":
+        return "fp32"
+    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
+
+
+@contextmanager
+def own_device(device: str, world: World) -> Iterator[str]:
+    """The device of this process: of several on one node each has a GPU of its own."""
+    if device == "cpu" or world.size == 1:
+        yield device
+        return
+    if world.local_size > torch.cuda.device_count():
+        raise ExampleError(
+            f"{world.local_size} processes on a node with {torch.cuda.device_count()} GPU(s): "
+            f"torchrun --nproc-per-node {torch.cuda.device_count()}"
+        )
+    torch.cuda.set_device(world.local_rank)
+    yield f"cuda:{world.local_rank}"

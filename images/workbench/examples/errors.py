@@ -1,0 +1,26 @@
+"""What goes wrong and whom it concerns: one line in words instead of a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from examples.stopping import STOP, Stopped
+
+
+class ExampleError(Exception):
+    """Something that the person at the keyboard can act on: what is wrong, what was expected, what to do."""
+
+
+def script(name: str, main: Callable[[Sequence[str] | None], object]) -> int:
+    """Runs a program as a command: the exit code, with errors as one line each on standard error."""
+    STOP.listen()
+    try:
+        main(None)
+    except ExampleError as error:
+        sys.stderr.write(f"{name}: {' '.join(str(error).split())}\n")
+        return 1
+    except Stopped as stopped:
+        sys.stderr.write(f"{name}: {stopped}\n")
+        return stopped.code
+    return 0
