@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuyard import paths
+from gpuyard import base, paths
 from gpuyard.catalogue import Origin
 from gpuyard.claims import Product, labels, write_claims
 
@@ -85,7 +85,8 @@ def arguments(product: Product) -> dict[str, str]:
 
 
 def _base(product: Product, inputs: Inputs) -> str:
-    return "target:rootfs" if inputs.rootfs else f"docker-image://{product.catalogue.os[product.os].image}"
+    image = base.pulled(product.catalogue.os[product.os].image)
+    return "target:rootfs" if inputs.rootfs else f"docker-image://{image}"
 
 
 def _rootfs(inputs: Inputs) -> dict[str, Any]:
