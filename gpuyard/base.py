@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Literal
@@ -13,6 +15,9 @@ from gpuyard.errors import UserError
 from gpuyard.process import log, run
 
 Choice = Literal["auto", "registry", "bootstrap"]
+Answer = Literal["there", "gone", "silent"]
+MIRROR = "GPUYARD_MIRROR"
+"""The variable that names a registry, and perhaps a name on it, that holds copies of the bases."""
 BOOTSTRAP = paths.DOCKER / "bootstrap-rootfs.sh"
 
 
@@ -21,14 +26,52 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuyard"
 
 
-def registry_answers(image: str, seconds: float = 15) -> bool:
-    """Whether the image can be resolved from here within ``seconds``."""
-    command = ["docker", "buildx", "imagetools", "inspect", image]
+def pulled(image: str) -> str:
+    """The reference to pull an image by: under the mirror that GPUYARD_MIRROR names, if it does.
+
+    Its digest decides what it is, so a mirror can't change an image. Raises UserError for a value that is none.
+    """
+    mirror = os.environ.get(MIRROR, "").rstrip("/")
+    if mirror and not re.fullmatch(r"[\w.-]+(:\d+)?(/[a-z0-9._/-]+)?", mirror):
+        raise UserError(f"{MIRROR} is {mirror!r}: expected HOST[:PORT][/NAME], without https://")
+    return f"{mirror}/{image}" if mirror else image
+
+
+def ask(image: str, seconds: float = 15) -> Answer:
+    """Whether a registry has the image: ``there``, ``gone`` (it answers and has it not), or ``silent``."""
+    code, said = _imagetools(image, seconds)
+    if code == 0:
+        return "there"
+    return "gone" if re.search(r"not found|manifest unknown|MANIFEST_UNKNOWN|NAME_UNKNOWN", said) else "silent"
+
+
+def newest(image: str, seconds: float = 15) -> str | None:
+    """The digest that the image's tag stands for now, or None."""
+    code, said = _imagetools(image.partition("@")[0], seconds, "--format", "{{json .Manifest.Digest}}")
+    return json.loads(said.strip().splitlines()[-1]) if code == 0 else None
+
+
+def _imagetools(image: str, seconds: float, *options: str) -> tuple[int, str]:
+    command = ["docker", "buildx", "imagetools", "inspect", *options, image]
     try:
-        done = subprocess.run(command, check=False, capture_output=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=seconds)
+    except (subprocess.TimeoutExpired, FileNotFoundError) as error:
+        return 124, str(error)
+    return done.returncode, done.stdout or done.stderr
+
+
+def removed(name: str, system: OperatingSystem) -> str:
+    """What to say of a base that its makers removed: what it was, and what takes its place."""
+    tag, _, digest = system.image.partition("@")
+    lost = f"the base image {tag} was removed upstream: the registry answers and no longer has {digest[:19]}…"
+    if fresh := newest(pulled(system.image)):
+        return (
+            f"{lost} Its tag now stands for {fresh}: put that into images/catalogue.toml (os.{name}), and build again"
+        )
+    return (
+        f"{lost} Its tag is gone too. Take it from a mirror ({MIRROR}=HOST/NAME, made by gpuyard bases --mirror), "
+        f"or another operating system (gpuyard bases --check says which resolve)"
+    )
 
 
 def choose(name: str, system: OperatingSystem, wanted: Choice) -> Origin:
@@ -37,13 +80,18 @@ def choose(name: str, system: OperatingSystem, wanted: Choice) -> Origin:
         raise UserError(f"{name} is not declared for --base {wanted}; declared: {', '.join(system.origins)}")
     if wanted == "bootstrap":
         return "bootstrap"
-    if registry_answers(system.image):
+    answer = ask(pulled(system.image))
+    if answer == "there":
         return "registry"
     if wanted == "auto" and "bootstrap" in system.origins:
+        if answer == "gone":
+            log.warning("%s. Bootstrapping the same system instead", removed(name, system))
         return "bootstrap"
+    if answer == "gone":
+        raise UserError(removed(name, system))
     raise UserError(
-        f"the base image {system.image.split('@')[0]} can't be resolved: no registry answers, or it was removed. "
-        f"Check the network, or use an operating system that can be bootstrapped"
+        f"the base image {pulled(system.image).split('@')[0]} can't be resolved: no registry answers. Check the "
+        f"network, name a mirror ({MIRROR}=HOST/NAME), or use an operating system that can be bootstrapped"
     )
 
 
