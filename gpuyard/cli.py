@@ -11,6 +11,7 @@ import typer
 
 from gpuyard.build import revision
 from gpuyard.commands import (
+    bases,
     build,
     clean,
     diff,
@@ -49,6 +50,7 @@ app.command("run")(run.run)
 app.command("list")(list_.list_)
 app.command("pick")(pick.pick)
 app.command("diff")(diff.diff)
+app.command("bases")(bases.bases)
 app.command("lock")(lock.lock)
 app.command("update")(update.update)
 app.command("report")(report.report)
