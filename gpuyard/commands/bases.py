@@ -64,7 +64,10 @@ def show(catalogue: Catalogue, answers: dict[str, base.Answer]) -> None:
         system = catalogue.os[name]
         other = "bootstrapped from Debian's packages" if "bootstrap" in system.origins else "no build"
         shown.add_row(name, base.pulled(system.image).split("@")[0], WORDS[answer], other)
-    Console(soft_wrap=True).print(shown)
+    console = Console()
+    # Names that people copy are never cut; a narrow terminal wraps them.
+    console.width = max(console.width, 140)
+    console.print(shown)
 
 
 def advice(catalogue: Catalogue, answers: dict[str, base.Answer]) -> str:
