@@ -79,4 +79,4 @@ def summary(said: str) -> str:
 
 def _without_addresses(said: str) -> str:
     """Digests and addresses hold digits that look like a status."""
-    return re.sub(r"https?://\S+|[0-9a-f]{32,}|[\w.-]+:\d+(?=[/@ :])", "…", said)
+    return re.sub(r"https?://\S+|[0-9a-f]{32,}|\b(?:localhost|[\w-]+(?:\.[\w-]+)+):\d+", "…", said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -85,7 +86,7 @@ def ordering(tmp_path: Path, source: Source) -> Ordering:
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """A repository's name that no other test uses."""
-    return "test/" + "".join(sign if sign.isalnum() else "-" for sign in request.node.name.lower()).strip("-")[:60]
+    return "test/" + hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
 
 
 def quiet(_text: str) -> None:
