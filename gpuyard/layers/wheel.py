@@ -166,7 +166,7 @@ def add_wheel(writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> Non
             destination = TarDestination(writer, wheel, bytecode)
             destination.record_executable = cast(SortedWheel, source).is_executable(f"{source.dist_info_dir}/RECORD")
             install(source, destination, {})
-    except (zipfile.BadZipFile, IsalError, EOFError, KeyError, ValueError, InstallerError) as error:
+    except (zipfile.BadZipFile, IsalError, EOFError, KeyError, ValueError, InstallerError) as error:  # type: ignore[misc]
         raise UserError(f"{name} is not a whole wheel: {error}") from error
 
 
