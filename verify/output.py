@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Tuple
 
 from verify.model import Check
-from verify.report import html, junit, table
+from verify.report import table
 
 Render = Callable[[Dict[str, Any]], str]
 STDOUT = "-"
@@ -56,7 +56,7 @@ class Output:
 
 def open_output(options: argparse.Namespace) -> Output:
     """The output for the options, after trying that each report can be written."""
-    renders = [(options.json, to_json), (options.junit, junit.render), (options.html, html.render)]
+    renders = [(options.json, to_json), (options.junit, _to_junit), (options.html, _to_html)]
     files = tuple((path, render) for path, render in renders if path)
     for path, _ in files:
         if path != STDOUT:
@@ -70,6 +70,18 @@ def open_output(options: argparse.Namespace) -> Output:
 def to_json(report: Dict[str, Any]) -> str:
     """The report as indented JSON."""
     return json.dumps(report, indent=2) + "\n"
+
+
+def _to_junit(report: Dict[str, Any]) -> str:
+    from verify.report import junit
+
+    return junit.render(report)
+
+
+def _to_html(report: Dict[str, Any]) -> str:
+    from verify.report import html
+
+    return html.render(report)
 
 
 def _try(path: Path) -> None:

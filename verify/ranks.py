@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
@@ -19,6 +18,8 @@ def run_ranks(work: Work, world: int, timeout: float) -> List[Dict[str, Any]]:
 
     Each is forked by a thread of its own, which lives as long as its rank does.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     port = free_port()
     with ThreadPoolExecutor(world) as pool:
         outcomes: List[Outcome] = list(

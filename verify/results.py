@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-from importlib import metadata
 from typing import Any, Dict, Iterable, List, Sequence
 
 from verify import system
+from verify.checks.torch_files import torch_version_file
 from verify.model import Claims, Finding, Status
 
 SCHEMA = "gpuyard.verify/1"
@@ -78,14 +78,7 @@ def host(findings: Sequence[Finding]) -> Dict[str, Any]:
         "cpus": system.effective_cpus(),
         "memory_bytes": system.effective_memory(),
         "python": platform.python_version(),
-        "torch": _installed("torch"),
+        "torch": str(torch_version_file().get("__version__") or ""),
         "gpus": gpus[0] if gpus else [],
         "container": system.in_container(),
     }
-
-
-def _installed(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""

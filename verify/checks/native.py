@@ -6,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set
 
 from verify.checks.common import failed, listed, passed, skipped
+from verify.checks.packages import distributions
 from verify.elf import Library, read_library
 from verify.gpu_signs import loader_folders
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
@@ -96,7 +96,7 @@ def owners(paths: Sequence[str]) -> Dict[str, str]:
     """Which package brought each file: pip's records first, then dpkg's."""
     wanted = {os.path.realpath(path): path for path in paths}
     found = dict.fromkeys(paths, "no package owns it")
-    for package in metadata.distributions():
+    for package in distributions():
         for file in package.files or ():
             real = os.path.realpath(str(package.locate_file(file))) if ".so" in file.name else ""
             if real in wanted:
