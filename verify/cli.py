@@ -10,7 +10,7 @@ import sys
 import time
 from datetime import datetime, timezone
 from types import FrameType
-from typing import List, NoReturn, Optional, Sequence
+from typing import Iterator, List, NoReturn, Optional, Sequence
 
 from verify import cases, registry
 from verify.claims import BadClaims, load_claims
@@ -155,9 +155,9 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     claims = load_claims()
     plan = _plan(options, claims)
     output = open_output(options)
-    signal.signal(signal.SIGTERM, _interrupt)
     started, clock = datetime.now(timezone.utc), time.monotonic()
-    findings = without_required_gpu(plan) or run_checks(plan.checks, set(plan.required), claims, output.tell)
+    with _terminable():
+        findings = without_required_gpu(plan) or run_checks(plan.checks, set(plan.required), claims, output.tell)
     findings += [_absent(name) for name in plan.absent]
     code, words = exit_code(findings), verdict_text(findings)
     report = build(
@@ -192,6 +192,16 @@ def _absent(name: str) -> Finding:
         "rebuild the image: its image.json and its suite are of different versions",
     )
     return Finding(name, "absent", Level.IMAGE, "Required check is absent", verdict, True, 0.0)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends the checks as Ctrl-C does; afterwards it is what it was."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _interrupt(_number: int, _frame: Optional[FrameType]) -> None:
