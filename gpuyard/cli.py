@@ -21,6 +21,7 @@ from gpuyard.commands import (
     list_,
     lock,
     new,
+    page,
     pick,
     publish,
     render,
@@ -54,6 +55,7 @@ app.command("bases")(bases.bases)
 app.command("lock")(lock.lock)
 app.command("update")(update.update)
 app.command("report")(report.report)
+app.command("page")(page.page)
 app.command("clean")(clean.clean)
 app.command("new")(new.new)
 app.add_typer(engine.app, name="engine")
