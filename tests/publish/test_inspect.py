@@ -1,0 +1,159 @@
+"""A published image as a stranger sees it, and the commands as people type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuyard import paths
+from gpuyard.errors import UsageError, UserError
+from gpuyard.publish import evidence, page, publisher, reference
+from gpuyard.publish.evidence import Document
+from gpuyard.publish.signing import Signer
+from gpuyard.publish.source import Source
+from tests.publish import small
+from tests.publish.conftest import Ordering, quiet
+
+
+def gpuyard(*words: str, folder: Path = paths.ROOT) -> subprocess.CompletedProcess[str]:
+    """The command, as a person runs it."""
+    env = {**os.environ, "PYTHONPATH": str(paths.ROOT), "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "100"}
+    command = [sys.executable, "-m", "gpuyard", *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=env)
+
+
+def test_a_stranger_sees_contents_driver_report_and_training(
+    host: str, name: str, ordering: Ordering, source: Source
+) -> None:
+    """On one page, in words; also that no GPU was at hand and that nobody signed."""
+    publisher.publish(ordering(f"{host}/{name}"), quiet)
+    shown = page.page(reference.read(*reference.parse(f"{host}/{name}:v9.9", None, None)), 100)
+    for words in (
+        f"digest      {source.digest}",
+        "PyTorch 9.9.9+cu998, CUDA 99.8, Python 3.99, on debian-13",
+        "2 of Python, 2 of Debian",
+        "NVIDIA driver 999.60.13 or newer",
+        "Blackwell, Hopper (machine code for sm_90 sm_120)",
+        "verified    passed on 2031-01-02: 3 pass, 0 fail, 1 skip",
+        "on a GPU    not run on a GPU",
+        "rnn-titles on cpu, bf16: loss 0.7 to 0.05 in 5 steps",
+        "signature   not signed",
+        "7 materials, 2 wheels by hash",
+        f"from commit {small.head()}",
+    ):
+        assert words in shown
+    assert not [line for line in shown.splitlines() if line != line.rstrip() or (len(line) > 100 and " " in line[12:])]
+
+
+def test_only_evidence_of_the_key_counts(
+    host: str, name: str, ordering: Ordering, source: Source, keys: dict[str, Path]
+) -> None:
+    """A stranger's false report, attached later, is passed over with a word; another key gives exit code 1."""
+    order = ordering(f"{host}/{name}", Signer.of(keys["ours"]))
+    publisher.publish(order, quiet)
+    false = json.dumps({**small.report(source.digest), "training": []}).encode()
+    publisher.attach_one(order, Document(evidence.REPORT, "verify.json", false))
+    trusted = reference.read(order.repository, "v9.9", keys["ours"].with_suffix(".pub"))
+    assert trusted.evidence[evidence.REPORT].content["training"]
+    assert "a verification report without this key's signature was passed over" in trusted.warnings[0]
+    assert not reference.read(order.repository, "v9.9").evidence[evidence.REPORT].content["training"]
+    done = gpuyard("inspect", f"{host}/{name}:v9.9", "--key", str(keys["others"].with_suffix(".pub")))
+    assert done.returncode == 1
+    assert "signed, but NOT by this key: do not trust it" in done.stdout
+
+
+def test_a_report_of_another_image_is_a_warning(host: str, name: str, ordering: Ordering, source: Source) -> None:
+    """It was attached by hand to a digest that it is not about."""
+    order = ordering(f"{host}/{name}")
+    publisher.send(order, publisher.Done(), quiet)
+    other = json.dumps(small.report("sha256:" + "7" * 64)).encode()
+    publisher.attach_one(order, Document(evidence.REPORT, "verify.json", other))
+    found = reference.read(order.repository, source.digest)
+    assert found.warnings == ("the verification report is about sha256:777777777777, another image: do not trust it",)
+    assert "WARNING" in page.page(found, 100)
+
+
+def test_an_image_without_evidence_says_so(host: str, name: str, ordering: Ordering, source: Source) -> None:
+    """Anything can lie on a registry."""
+    order = ordering(f"{host}/{name}")
+    publisher.send(order, publisher.Done(), quiet)
+    shown = page.page(reference.read(order.repository, source.digest), 100)
+    assert "NO: no verification report is attached to this digest" in shown
+    assert "unknown: no bill of materials is attached" in shown
+    assert f"{host}/{name}@{source.digest}" in shown
+
+
+def test_what_is_not_there_is_named_with_what_is(host: str, name: str, ordering: Ordering) -> None:
+    """The tags that the repository has."""
+    publisher.publish(ordering(f"{host}/{name}"), quiet)
+    with pytest.raises(UserError, match=r"has no v9\.8. What it has: .*v9\.9"):
+        reference.read(*reference.parse(f"{host}/{name}:v9.8", None, None))
+
+
+@pytest.mark.parametrize("words", ["pytorch-cuda:v9.9", "host/Name:tag", "", "host/name:tag:tag"])
+def test_words_that_are_no_reference_are_refused(words: str) -> None:
+    """With the form that is expected."""
+    with pytest.raises(UsageError, match="expected HOST"):
+        reference.parse(words, None, None)
+
+
+def test_the_commands_publish_and_show(host: str, name: str, tmp_path: Path) -> None:
+    """tags, publish --dry-run, publish, tags again, inspect --json: what each says is what the registry has."""
+    digest = small.layout(tmp_path)
+    small.write(tmp_path / "reports", small.report(digest))
+    given = ["--registry", f"{host}/{name}", "--layout", "layout"]
+    assert "(not there yet)" in gpuyard("tags", *given, folder=tmp_path).stdout
+    rehearsed = gpuyard("publish", *given, "--dry-run", folder=tmp_path)
+    assert "v9.9  (new)" in rehearsed.stdout
+    done = gpuyard("publish", *given, folder=tmp_path)
+    assert (done.returncode, "sent      3 of 3 layers" in done.stdout) == (0, True), done.stderr
+    assert "nothing was sent" in gpuyard("publish", *given, folder=tmp_path).stdout
+    assert "v9.9  (stands for this image)" in gpuyard("tags", *given, folder=tmp_path).stdout
+    shown = json.loads(gpuyard("inspect", f"{host}/{name}:9.9", "--json", folder=tmp_path).stdout)
+    assert shown["digest"] == digest
+    assert sorted(shown["evidence"]) == sorted(evidence.NAMES)
+
+
+def test_an_unverified_image_is_refused_without_a_word_to_the_registry(tmp_path: Path) -> None:
+    """One line on stderr with the command to run; the registry that is named does not exist."""
+    small.layout(tmp_path)
+    small.write(tmp_path / "reports", small.report("sha256:" + "7" * 64))
+    done = gpuyard("publish", "--registry", "127.0.0.1:1/name", "--layout", "layout", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "was not verified" in done.stderr
+    assert "Run: gpuyard verify 9.9 --image workbench --no-build" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_uncommitted_changes_are_not_published(tmp_path: Path) -> None:
+    """Whatever its report says."""
+    given = {**small.labels(), "org.opencontainers.image.revision": small.head() + "-dirty"}
+    digest = small.layout(tmp_path, given=given)
+    small.write(tmp_path / "reports", small.report(digest))
+    done = gpuyard("publish", "--registry", "127.0.0.1:1/name", "--layout", "layout", folder=tmp_path)
+    assert done.returncode == 1
+    assert "no immutable tag can name it. Commit, then build and verify again" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--registry", "u:p@h/n"], 2, "takes no user and no password"),
+        (["--registry", "h/n", "--key", "k", "--keyless"], 2, "exclude each other"),
+        (["9.9", "--registry", "h/n"], 2, "a line and --layout exclude each other"),
+        (["--registry", "h/n", "--report", "none.json"], 1, "not a report"),
+    ],
+)
+def test_bad_words_are_one_line(tmp_path: Path, words: list[str], code: int, said: str) -> None:
+    """With its exit code and no traceback."""
+    digest = small.layout(tmp_path)
+    small.write(tmp_path / "reports", small.report(digest))
+    done = gpuyard("publish", "--layout", "layout", *words, folder=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
