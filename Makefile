@@ -3,13 +3,16 @@
 LINE ?=
 IMAGE ?= workbench
 RUN_ARGS ?=
+REGISTRY ?= 127.0.0.1:5000
+LINES ?=
+KEY ?=
 VERIFY_ARGS ?=
 PYTEST_ARGS ?=
 GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints/apt 'entrypoints/services/*/run') images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s lint run clean lock lock-host bench-build bench-compression bench-verify bench-start
+.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s lint run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-publish pipeline
 
 help: ## Show these targets
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -22,6 +25,9 @@ verify: .venv/.host ## Build what is missing, start it, prove it, write reports/
 
 run: .venv/.host ## Start JupyterLab and SSH as a user would (RUN_ARGS='--gpus all --ssh-key FILE')
 	$(GPUYARD) run $(LINE) --image $(IMAGE) $(RUN_ARGS)
+
+pipeline: .venv/.host ## Build, verify and publish workbench and runtime, and pull them again (REGISTRY=, LINES=all, KEY=)
+	$(GPUYARD) pipeline --registry $(REGISTRY) --lines "$(LINES)" $(if $(KEY),--key $(KEY))
 
 test: .venv/.tests ## Test the project: units, then the default image
 	$(TEST) -m "not full"
@@ -75,6 +81,9 @@ bench-compression: .venv/.tests ## What zstd costs and saves against the default
 
 bench-start: .venv/.tests ## Time Jupyter and SSH to their first answer, against the bare programs
 	.venv/bin/python -m tests.bench_start
+
+bench-publish: .venv/.tests ## Time publishing what was built: first, again, a second image; disk of the registry
+	.venv/bin/python -m tests.bench_publish
 
 clean: .venv/.host ## Show and remove what gpuyard made (CLEAN_ARGS=--dry-run)
 	$(GPUYARD) clean $(CLEAN_ARGS)

@@ -23,6 +23,7 @@ from gpuyard.commands import (
     new,
     page,
     pick,
+    pipeline,
     publish,
     render,
     report,
@@ -46,6 +47,7 @@ app.command("reproduce")(reproduce.reproduce_)
 app.command("verify")(verify.verify)
 app.command("tags")(tags.tags)
 app.command("publish")(publish.publish)
+app.command("pipeline")(pipeline.pipeline)
 app.command("inspect")(inspect_.inspect)
 app.command("run")(run.run)
 app.command("list")(list_.list_)

@@ -1,0 +1,61 @@
+"""What was published, read by a client that had no part in it: skopeo."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuyard.errors import UserError
+from gpuyard.publish import evidence
+from gpuyard.publish.registry import SLOWEST, Repository, execute
+from gpuyard.publish.words import failure
+
+PATIENCE = 60.0
+
+
+def refuse_different(repository: Repository, tag: str, room: Path, tell: Callable[[str], None]) -> str:
+    """Pulls an image by tag, every blob of it, into ``room``, and looks for its evidence. Returns the digest.
+
+    Raises UserError if the tag stands for another digest than what arrives, or evidence is missing.
+    """
+    digest = skopeo(repository, "inspect", "--format", "{{.Digest}}", tag=tag).strip()
+    manifest = json.loads(skopeo(repository, "inspect", "--raw", tag=tag))
+    size = sum(int(layer["size"]) for layer in manifest["layers"])
+    tell(f"skopeo pulls {repository}:{tag} ({size / 1e9:.2f} GB) and compares every digest")
+    with tempfile.TemporaryDirectory(dir=room) as folder:
+        skopeo(repository, "copy", "--quiet", tag=tag, to=f"oci:{folder}/pulled:it", limit=PATIENCE + size / SLOWEST)
+        entry = json.loads(Path(folder, "pulled", "index.json").read_text())["manifests"][0]
+    if entry["digest"] != digest:
+        raise UserError(f"{repository}:{tag} is {digest}, and what was pulled is {entry['digest']}")
+    kinds = referrers(repository, digest)
+    if lost := [name for kind, name in evidence.NAMES.items() if kind not in kinds]:
+        raise UserError(f"{repository}:{tag}: a client finds no {', '.join(lost)} among the referrers of {digest}")
+    tell(f"{len(kinds)} referrers: {', '.join(name for kind, name in evidence.NAMES.items() if kind in kinds)}")
+    return digest
+
+
+def referrers(repository: Repository, digest: str) -> list[str]:
+    """The types of what refers to a digest: by the tag schema, else (a newer registry) by the referrers API."""
+    try:
+        listed = json.loads(skopeo(repository, "inspect", "--raw", tag=digest.replace(":", "-")))["manifests"]
+    except UserError:
+        listed = repository.referrers(digest)
+    return [str(entry.get("artifactType", "")) for entry in listed]
+
+
+def skopeo(repository: Repository, *words: str, tag: str, to: str = "", limit: float = PATIENCE) -> str:
+    """What skopeo answers about a tag; ``to`` is where it copies. Raises UserError."""
+    source = "src-" if to else ""
+    trust = [f"--{source}tls-verify=false"] if repository.plain_http else []
+    with tempfile.TemporaryDirectory() as folder:
+        if repository.ca_file:
+            # skopeo takes a folder of certificates.
+            Path(folder, "ca.crt").write_bytes(repository.ca_file.read_bytes())
+            trust = [f"--{source}cert-dir", folder]
+        command = ["skopeo", words[0], *trust, *words[1:], f"docker://{repository}:{tag}", *([to] if to else [])]
+        code, out, err = execute(command, limit)
+    if code:
+        raise failure(str(repository), err, limit)
+    return out

@@ -1,0 +1,69 @@
+"""A registry on this machine, for a pipeline that is tried out: started only if none answers, and left running."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from gpuyard.base import cache_folder
+from gpuyard.errors import UserError
+from gpuyard.process import log
+from gpuyard.publish import tools
+from gpuyard.publish.registry import Repository, is_loopback
+
+PROGRAM = "docker-registry"
+SECONDS = 10.0
+
+
+def ensure(repository: Repository) -> int | None:
+    """A registry answers there. Starts one on loopback if none does, and returns its process; else None."""
+    if answers(repository.host) or not is_loopback(repository.host):
+        return None
+    tools.ensure([PROGRAM])
+    folder = cache_folder() / "registry"
+    process = start(folder, repository.host)
+    log.warning("no registry answered at %s: started one; its data is in %s; kill %d stops it",
+                repository.host, folder, process)  # fmt: skip
+    return process
+
+
+def start(folder: Path, host: str) -> int:
+    """Starts a registry, detached, with its data in a folder. Raises UserError with its last words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {
+        "version": "0.1",
+        "log": {"level": "warn", "accesslog": {"disabled": True}},
+        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}, "delete": {"enabled": True}},
+        "http": {"addr": ":".join(address(host))},
+    }
+    (folder / "config.yml").write_text(json.dumps(config))
+    with (folder / "log").open("w") as out:
+        command = [PROGRAM, "serve", str(folder / "config.yml")]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        if answers(host):
+            return process.pid
+        time.sleep(0.05)
+    process.terminate()
+    last = (folder / "log").read_text().strip().splitlines()[-1:] or ["nothing"]
+    raise UserError(f"{PROGRAM} did not start at {host}; it said: {last[0][:300]}")
+
+
+def address(host: str) -> tuple[str, str]:
+    """Host and port of a registry; without a port, the one that TLS has."""
+    name, _, port = host.rpartition(":")
+    return (name, port) if name and port.isdigit() else (host, "443")
+
+
+def answers(host: str) -> bool:
+    """Whether anything listens there."""
+    name, port = address(host)
+    try:
+        with socket.create_connection((name.strip("[]"), int(port)), 2):
+            return True
+    except OSError:
+        return False
