@@ -22,6 +22,7 @@ class Product:
     line: str
     image: str
     os: str
+    lock_folder: Path = paths.LOCKS
 
     @property
     def row(self) -> Line:
@@ -33,7 +34,7 @@ class Product:
 
     @property
     def locks(self) -> LockSet:
-        return LockSet(self.catalogue, self.line, self.python)
+        return LockSet(self.catalogue, self.line, self.python, self.lock_folder)
 
     @property
     def layers(self) -> list[Layer]:
