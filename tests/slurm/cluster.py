@@ -124,6 +124,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
+Prolog={folder}/prolog
 Epilog={folder}/epilog
 {nodes}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -139,8 +140,9 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         (folder / f"spool-{name}").mkdir()
     (folder / "munge.key").write_bytes(secrets.token_bytes(128))
     (folder / "munge.key").chmod(0o400)
-    (folder / "epilog").write_text("#!/bin/sh\nexit 0\n")
-    (folder / "epilog").chmod(0o755)
+    for name in ("prolog", "epilog"):
+        (folder / name).write_text("#!/bin/sh\nexit 0\n")
+        (folder / name).chmod(0o755)
     (folder / "slurm.conf").write_text(configuration(folder, socket.gethostname().split(".")[0]))
     (folder / "gres.conf").write_text("".join(f"Name=gpu File={file}\n" for file in GPU_FILES))
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
