@@ -40,7 +40,14 @@ class Plan:
     absent: Tuple[str, ...] = ()
 
 
-NEED_PACKAGE = {"imports": "pandas", "train-gpt2": "transformers", "train-gpt2-gpu": "transformers"}
+NEED_PACKAGE = {
+    "imports": "pandas",
+    "numpy-bridge": "numpy",
+    "torchvision-nms": "torchvision",
+    "torchaudio-resample": "torchaudio",
+    "train-gpt2": "transformers",
+    "train-gpt2-gpu": "transformers",
+}
 
 QUICK = (
     *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.verify.suite import NO_CLAIMS
+from tests.verify.suite import CLAIMS, NO_CLAIMS
 from verify.checks import compute, compute_compile, compute_matmul
 from verify.model import Check, Facts, Isolation, Owner, Status, Verdict
 
@@ -99,6 +99,15 @@ def test_an_error_is_a_failure_with_its_text(check_id: str) -> None:
     assert "it broke" in verdict.observed
     assert verdict.remedy
     assert verdict.owner
+
+
+@pytest.mark.parametrize("check_id", ["numpy-bridge", "torchvision-nms", "torchaudio-resample"])
+def test_a_package_that_nobody_claims_may_be_absent(check_id: str) -> None:
+    """In an image of somebody else it is skipped; where the image claims it, its absence is a failure."""
+    facts = {"absent": "torch"}
+    assert judge(check_id, facts).status is Status.SKIP
+    verdict = CHECKS[check_id].evaluate(facts, CLAIMS)
+    assert (verdict.status, verdict.observed) == (Status.FAIL, "torch is not installed")
 
 
 def test_a_wrong_device_is_named() -> None:

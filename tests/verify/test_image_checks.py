@@ -187,3 +187,4 @@ def test_cuda_majors_are_counted(have: dict[str, str], majors: list[str]) -> Non
     verdict = packages.evaluate_cuda_majors({"installed": have}, CLAIMS)
     assert verdict.status is (P if len(majors) == 1 else F)
     assert packages.evaluate_cuda_majors({"installed": {}}, CLAIMS).status is F
+    assert packages.evaluate_cuda_majors({"installed": {}}, NO_CLAIMS).status is P

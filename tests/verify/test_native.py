@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.verify.suite import CLAIMS, verify
+from tests.verify.suite import CLAIMS, NO_CLAIMS, verify
 from verify.checks import loaded, native, process
 from verify.elf import read_library
 from verify.model import Owner, Status
@@ -122,6 +122,15 @@ def test_a_cuda_library_mapped_from_elsewhere_fails(tmp_path: Path) -> None:
     assert verdict.status is Status.FAIL
     assert f"mapped from elsewhere: {stray}" in verdict.observed
     assert loaded.evaluate_loaded({**good, "cuda": []}, CLAIMS).status is Status.FAIL
+
+
+def test_an_image_of_others_may_take_cuda_from_a_toolkit() -> None:
+    """All of it from one place is their way; a mixture is a fault everywhere, and so is a toolkit's in our image."""
+    own, toolkit = "/site/nvidia/libnccl.so.2", "/usr/local/cuda/lib64/libcudart.so.99"
+    facts = {"home": "/site", "cuda": [toolkit], "stdcxx": "", "glibcxx": ""}
+    assert loaded.evaluate_loaded(facts, NO_CLAIMS).observed == "1 CUDA libraries, all from /usr/local/cuda/lib64"
+    assert loaded.evaluate_loaded({**facts, "cuda": [own, toolkit]}, NO_CLAIMS).status is Status.FAIL
+    assert loaded.evaluate_loaded(facts, CLAIMS).status is Status.FAIL
 
 
 NVCC = {"path": "/usr/bin/nvcc", "release": "99.8", "torch_cuda": "99.8", "archs": "9.0"}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from verify.checks import compute_compile, compute_gpu, compute_matmul, compute_ops, compute_shm
-from verify.checks.common import failed, passed
+from verify.checks.common import failed, passed, skipped
 from verify.checks.compute_common import attempt, unmeasured
 from verify.model import Check, Claims, Evaluate, Facts, Isolation, Level, Owner, Probe, Verdict
 
@@ -15,9 +16,24 @@ RESAMPLE_TOLERANCE = 0.01
 NMS_KEPT = [0, 2]
 
 
+def absent(name: str) -> Dict[str, Any]:
+    """The fact that a package is not installed; whether that matters is the claims' to say."""
+    return {"absent": name} if importlib.util.find_spec(name) is None else {}
+
+
+def missing(facts: Facts, claims: Claims, expected: str) -> Optional[Verdict]:
+    """The verdict on a package that is not here: a failure where the image claims it, else none of our business."""
+    name = facts.get("absent")
+    if not name:
+        return None
+    if name in (claims.image.get("packages") or {}):
+        return failed(f"{name} is not installed", expected, REBUILD, Owner.IMAGE)
+    return skipped(f"{name} is not installed, and nothing claims it", f"pip install {name}")
+
+
 def probe_torchvision() -> Facts:
     """Let torchvision's compiled nms choose among three boxes, two of which overlap by two thirds."""
-    return attempt(_nms)
+    return absent("torchvision") or attempt(_nms)
 
 
 def _nms() -> Dict[str, Any]:
@@ -29,10 +45,10 @@ def _nms() -> Dict[str, Any]:
     return {"version": torchvision.__version__, "kept": kept.tolist()}
 
 
-def evaluate_torchvision(facts: Facts, _claims: Claims) -> Verdict:
+def evaluate_torchvision(facts: Facts, claims: Claims) -> Verdict:
     """Pass if nms kept the best of the overlapping boxes and the one apart."""
     expected = f"nms keeps boxes {NMS_KEPT}"
-    verdict = unmeasured(facts, expected, REBUILD, Owner.IMAGE)
+    verdict = missing(facts, claims, expected) or unmeasured(facts, expected, REBUILD, Owner.IMAGE)
     if verdict:
         return verdict
     observed = f"torchvision {facts['version']}: nms kept boxes {facts['kept']}"
@@ -43,7 +59,7 @@ def evaluate_torchvision(facts: Facts, _claims: Claims) -> Verdict:
 
 def probe_torchaudio() -> Facts:
     """Resample a 440 Hz tone from 16 to 8 kHz and compare with the same tone computed at 8 kHz."""
-    return attempt(_resample)
+    return absent("torchaudio") or attempt(_resample)
 
 
 def _resample() -> Dict[str, Any]:
@@ -57,10 +73,10 @@ def _resample() -> Dict[str, Any]:
     return {"version": torchaudio.__version__, "worst": worst}
 
 
-def evaluate_torchaudio(facts: Facts, _claims: Claims) -> Verdict:
+def evaluate_torchaudio(facts: Facts, claims: Claims) -> Verdict:
     """Pass if the resampled tone is the tone."""
     expected = f"a resampled tone is within {RESAMPLE_TOLERANCE:g} of the true one"
-    verdict = unmeasured(facts, expected, REBUILD, Owner.IMAGE)
+    verdict = missing(facts, claims, expected) or unmeasured(facts, expected, REBUILD, Owner.IMAGE)
     if verdict:
         return verdict
     observed = f"torchaudio {facts['version']}: resampled tone off by {facts['worst']:.1e}"
@@ -71,7 +87,7 @@ def evaluate_torchaudio(facts: Facts, _claims: Claims) -> Verdict:
 
 def probe_numpy() -> Facts:
     """Take an array into torch and back, writing through the shared memory on the way."""
-    return attempt(_bridge)
+    return absent("numpy") or attempt(_bridge)
 
 
 def _bridge() -> Dict[str, Any]:
@@ -85,10 +101,10 @@ def _bridge() -> Dict[str, Any]:
     return {"version": numpy.__version__, "shared": bool(array[1, 2] == 42.0), "back": back.tolist()}
 
 
-def evaluate_numpy(facts: Facts, _claims: Claims) -> Verdict:
+def evaluate_numpy(facts: Facts, claims: Claims) -> Verdict:
     """Pass if the memory was shared and the values came back."""
     expected = "array and tensor share memory and hold the same values"
-    verdict = unmeasured(facts, expected, REBUILD, Owner.IMAGE)
+    verdict = missing(facts, claims, expected) or unmeasured(facts, expected, REBUILD, Owner.IMAGE)
     if verdict:
         return verdict
     if not facts["shared"] or facts["back"] != [[0.0, 2.0, 4.0], [6.0, 8.0, 84.0]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List
 
 from verify import system
-from verify.checks.common import failed, listed, passed
+from verify.checks.common import failed, inside, listed, passed
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 
 CUDA_LIBRARY = re.compile(
@@ -65,10 +65,16 @@ def newest_glibcxx(path: str) -> str:
     return f"GLIBCXX_3.4.{max(versions)}" if versions else ""
 
 
-def evaluate_loaded(facts: Facts, _claims: Claims) -> Verdict:
-    """torch is only as right as the libraries beside it: each has to come from its own environment."""
+def evaluate_loaded(facts: Facts, claims: Claims) -> Verdict:
+    """torch is only as right as the libraries beside it: each has to come from its own environment.
+
+    Images of others may take all of them from a toolkit or from conda; there only a mixture is a fault.
+    """
     expected = f"CUDA libraries from {facts['home']}"
     strays = _strays(facts["cuda"], facts["home"])
+    if strays and strays == facts["cuda"] and not inside(claims):
+        folders = sorted({str(Path(path).parent) for path in strays})
+        return passed(f"{len(strays)} CUDA libraries, all from {listed(folders, 2)}", expected, mapped=facts["cuda"])
     if strays:
         return failed(f"mapped from elsewhere: {listed(strays)}", expected, UNSET, Owner.START, mapped=facts["cuda"])
     if not facts["cuda"]:
