@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,37 +16,40 @@ from gpuyard.render.work import Work
 from tests.slurm.cluster import PROGRAMS, Cluster, cluster, find
 
 Submit = Callable[..., str]
+PLAIN = Slurm()
 COUNTER = Path(__file__).with_name("counter.py")
 
 
 @pytest.fixture(scope="session")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def slurm() -> Iterator[Cluster]:
     """A running Slurm; its programs are installed where root may do so."""
     if not all(find(program) for program in PROGRAMS):
         assert os.getuid() == 0, "Slurm is missing. On Debian: sudo apt-get install slurm-wlm munge"
         for words in (["update", "-q"], ["install", "-qy", "--no-install-recommends", "slurm-wlm", "munge"]):
             subprocess.run(["apt-get", *words], check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
-    with cluster(tmp_path_factory.mktemp("slurm")) as found:
+    # Not below pytest's own folder, which other users may not enter: jobs run as whoever submits them.
+    with tempfile.TemporaryDirectory(prefix="gpuyard-slurm-") as place, cluster(Path(place)) as found:
         yield found
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder() -> Iterator[Path]:
     """Where a job is submitted from: it holds the counter, and any user may write there."""
-    tmp_path.chmod(0o777)
-    (tmp_path / COUNTER.name).write_text(COUNTER.read_text())
-    return tmp_path
+    with tempfile.TemporaryDirectory(prefix="gpuyard-job-") as place:
+        Path(place).chmod(0o777)
+        (Path(place) / COUNTER.name).write_text(COUNTER.read_text())
+        yield Path(place)
 
 
 @pytest.fixture
 def submit(slurm: Cluster, folder: Path) -> Submit:
     """Renders a job for a command, submits it, and returns its number."""
 
-    def send(*command: str, path: str | None = None, engine: str = "docker", on: str = "", **options: object) -> str:
-        small = Work("local/image:test", command, cpus=1, memory=1, shm=1, verify=False)
-        options = {"memory": 2, **options}
-        job = script(replace(small, **options), Slurm(engine, env=("STEPS",)))  # type: ignore[arg-type]
-        (folder / "job.sh").write_text(job)
-        return slurm.submit(folder / "job.sh", *([f"--nodelist={on}"] if on else []), path=path)
+    def send(
+        *command: str, path: str | None = None, where: Slurm = PLAIN, sbatch: tuple[str, ...] = (), **options: object
+    ) -> str:
+        small = Work("local/image:test", command, cpus=1, memory=2, shm=1, verify=False)
+        (folder / "job.sh").write_text(script(replace(small, **options), where))  # type: ignore[arg-type]
+        return slurm.submit(folder / "job.sh", *sbatch, path=path)
 
     return send

@@ -103,7 +103,7 @@ def test_the_documented_prolog_drains_a_node_that_is_not_fit(hooks: Cluster, sub
     if Path("/dev/nvidiactl").exists():
         pytest.skip("this machine has a GPU, so that the prolog passes")
     hook(hooks, "prolog", image)
-    number = submit("true", image=image, on="beta")
+    number = submit("true", image=image, sbatch=("--nodelist=beta",))
     try:
         eventually(lambda: "drain" in node(hooks, "beta"), 90, "a drained node", hooks.logs)
         assert "verify" in node(hooks, "beta") or "Prolog" in node(hooks, "beta")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuyard.render.slurm import Slurm
 from tests.slurm.cluster import Cluster, eventually
 from tests.slurm.conftest import Submit
 from tests.slurm.engines import stand_ins
@@ -25,7 +26,7 @@ def log(folder: Path, number: str) -> str:
 def test_a_commands_exit_code_is_the_jobs(slurm: Cluster, folder: Path, submit: Submit, engine: str) -> None:
     """A command that ends with 7 fails the job with 7, and its words stand in the log."""
     path = stand_ins(folder)
-    number = submit("bash", "-c", "echo it\\'s; exit 7", path=path, engine=engine)
+    number = submit("bash", "-c", "echo it\\'s; exit 7", path=path, where=Slurm(engine))
     job = slurm.wait(number, *ENDED)
     assert (job["JobState"], job["ExitCode"]) == ("FAILED", "7:0")
     assert "it's" in log(folder, number)
@@ -43,6 +44,22 @@ def test_a_job_that_is_told_to_save_goes_on_where_it_was(slurm: Cluster, folder:
     assert job["Restarts"] == "1"
     said = log(folder, number)
     assert said.index("starts at 0") < said.index(f"saved {saved}") < said.index(f"starts at {saved}")
+
+
+def test_slurm_warns_before_the_time_is_up(slurm: Cluster, folder: Path, submit: Submit) -> None:
+    """Nobody signals by hand: a job of one minute is told to save, and completes on its second start."""
+    number = submit(PYTHON, "counter.py", path=stand_ins(folder), where=Slurm(time="1", warning=50))
+    job = slurm.wait(number, "COMPLETED", seconds=150)
+    assert job["Restarts"] == "1"
+    assert "time is nearly up" in log(folder, number)
+    assert f"starts at {(folder / 'count.txt').read_text()}" in log(folder, number)
+
+
+def test_a_users_job_runs_as_that_user(slurm: Cluster, folder: Path, submit: Submit) -> None:
+    """Files that the container makes in a shared folder belong to whoever submitted the job."""
+    number = submit("true", path=stand_ins(folder), sbatch=("--uid=65534", "--gid=65534"))
+    slurm.wait(number, "COMPLETED")
+    assert "--user 65534:65534" in (folder / "docker.txt").read_text()
 
 
 def test_a_command_that_fails_while_saving_is_not_queued_again(slurm: Cluster, folder: Path, submit: Submit) -> None:
@@ -76,8 +93,8 @@ def test_a_fit_node_is_said_to_be_fit(slurm: Cluster, folder: Path, submit: Subm
 def test_a_job_gets_the_gpus_that_slurm_gave_it(slurm: Cluster, folder: Path, submit: Submit) -> None:
     """Two jobs at once on one machine with two GPUs get one each, by their real numbers."""
     path = stand_ins(folder)
-    first = submit("sleep", "5", path=path, gpus=1, on="alpha")
-    second = submit("sleep", "1", path=path, gpus=1, on="alpha")
+    first = submit("sleep", "5", path=path, gpus=1, sbatch=("--nodelist=alpha",))
+    second = submit("sleep", "1", path=path, gpus=1, sbatch=("--nodelist=alpha",))
     for number in (first, second):
         slurm.wait(number, "COMPLETED")
     calls = sorted(line for line in (folder / "docker.txt").read_text().splitlines() if line.startswith("run"))
@@ -106,7 +123,7 @@ def test_one_node_that_fails_ends_the_others(slurm: Cluster, folder: Path, submi
 
 def test_pyxis_gets_image_mounts_and_folder(slurm: Cluster, folder: Path, submit: Submit) -> None:
     """srun starts the container, with the folder the job came from as /workspace and no home of the host's."""
-    number = submit("true", path=stand_ins(folder), engine="pyxis")
+    number = submit("true", path=stand_ins(folder), where=Slurm("pyxis"))
     slurm.wait(number, "COMPLETED")
     words = (folder / "srun.txt").read_text().splitlines()
     wanted = ["image=local/image:test", f"mounts={folder}:/workspace", "workdir=/workspace"]
