@@ -30,7 +30,7 @@ LIMIT = 3600.0
 def bases(
     check: Annotated[bool, typer.Option("--check", help="Exit 1 unless every digest still resolves.")] = False,
     mirror: Annotated[
-        str | None, typer.Option(metavar="REGISTRY", help="Copy every base that resolves to HOST[:PORT][/NAME].")
+        str | None, typer.Option(metavar="REGISTRY", help="Copy every base that resolves to HOST:PORT/NAME.")
     ] = None,
     ca_file: Annotated[Path | None, typer.Option(help="The mirror's certificate authority.")] = None,
 ) -> None:
