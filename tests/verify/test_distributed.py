@@ -28,7 +28,7 @@ def ranks(**changes: Any) -> dict[str, Any]:
 def gpus(**changes: Any) -> dict[str, Any]:
     """Two ranks with a GPU each."""
     both = [{**RANK, "facts": GPU}, {**RANK, "facts": {**GPU, **changes}}]
-    return {"ranks": both, "count": 2, "without_p2p": None, **AROUND}
+    return {"ranks": both, "count": 2, "pairs": 2, "direct": 0, "without_p2p": None, **AROUND}
 
 
 def work(rank: int, world: int, port: int) -> dict[str, Any]:
@@ -106,6 +106,7 @@ def test_every_gpu_has_to_agree(changes: dict[str, Any], status: Status) -> None
     verdict = distributed.evaluate_gpus(gpus(**changes), CLAIMS)
     assert verdict.status is status
     assert status is Status.FAIL or "100 GB/s" in verdict.observed
+    assert status is Status.FAIL or "direct access between 0 of 2 pairs" in verdict.observed
 
 
 def test_a_rank_without_its_gpu_is_named() -> None:

@@ -61,9 +61,23 @@ def test_torch_is_found_in_every_folder_of_the_path(tmp_path: Path) -> None:
 
 def test_a_user_site_on_the_path_fails() -> None:
     """The home's packages must not come first, wherever they come from."""
-    facts = {"enabled": True, "on_path": True, "folder": "/home/u/.local", "pythonpath": ""}
+    facts = {"enabled": True, "on_path": True, "folder": "/home/u/.local", "pythonpath": "", "shadows": []}
     assert is_failure(image.evaluate_user_site(facts, CLAIMS), "/home/u/.local", "PYTHONNOUSERSITE")
     assert image.evaluate_user_site({**facts, "on_path": False}, CLAIMS).status is P
+
+
+@pytest.mark.parametrize("variable", ["PYTHONPATH", "GPUYARD_USER_PYTHONPATH"])
+def test_a_torch_by_pythonpath_fails(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the user set it, or as the image's command hands it over; other packages there are the user's own."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv(variable, f"{tmp_path}:/nowhere")
+    (tmp_path / "mine").mkdir()
+    facts = {**image.probe_user_site(), "on_path": False}
+    assert image.evaluate_user_site(facts, CLAIMS).status is P
+    assert str(tmp_path) in image.evaluate_user_site(facts, CLAIMS).observed
+    (tmp_path / "torch").mkdir()
+    facts = {**image.probe_user_site(), "on_path": False}
+    assert is_failure(image.evaluate_user_site(facts, CLAIMS), f"{tmp_path}/torch", "PYTHONPATH")
 
 
 def test_driver_files_are_the_images_unless_mounted(tmp_path: Path) -> None:

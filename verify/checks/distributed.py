@@ -139,16 +139,19 @@ def probe_gpus(work: Optional[Work] = None) -> Facts:
     from verify.reference import collectives
 
     # Counted in a child: a process that has touched CUDA cannot fork ranks that use it.
-    count = (run_forked(_count, 60.0).facts or {}).get("count", 0)
-    if count < 2:
-        return {**signs, "count": count}
-    return {**measure_gpus(work or collectives.nccl_rank, count, NCCL_TIMEOUT), "count": count}
+    seen = run_forked(_count, 60.0).facts or {"count": 0}
+    if seen["count"] < 2:
+        return {**signs, **seen}
+    return {**measure_gpus(work or collectives.nccl_rank, seen["count"], NCCL_TIMEOUT), **seen}
 
 
 def _count() -> Dict[str, Any]:
+    """The GPUs, and between how many of all ordered pairs the driver allows direct access."""
     import torch
 
-    return {"count": torch.cuda.device_count()}
+    count = torch.cuda.device_count()
+    pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
+    return {"count": count, "pairs": len(pairs), "direct": sum(torch.cuda.can_device_access_peer(*p) for p in pairs)}
 
 
 def measure_gpus(work: Work, count: int, timeout: float) -> Dict[str, Any]:
@@ -186,8 +189,9 @@ def evaluate_gpus(facts: Facts, _claims: Claims) -> Verdict:
     if wrong or not right:
         return failed("; ".join([*wrong, text]), VALUES, "test the GPUs: dcgmi diag -r 3", Owner.HOST)
     slowest = min(rank["gb_per_second"] for rank in ranks)
+    peers = f", direct access between {facts['direct']} of {facts['pairs']} pairs"
     note = f" ({SYS_NICE})" if facts["numa_refused"] else ""
-    return passed(f"{len(ranks)} GPUs: all values right, all-reduce {slowest:g} GB/s, {text}{note}", VALUES)
+    return passed(f"{len(ranks)} GPUs: all values right, all-reduce {slowest:g} GB/s, {text}{peers}{note}", VALUES)
 
 
 def _check(check_id: str, title: str, probe: Any, evaluate: Any, timeout: float = 2 * TIMEOUT) -> Check:

@@ -33,6 +33,7 @@ TUNING = re.compile(
     r"|NVIDIA_TF32_OVERRIDE|LD_PRELOAD"
 )
 CONSTRAINTS = ("PIP_CONSTRAINT", "UV_CONSTRAINT")
+SHADOWED = ("torch", "torchvision", "torchaudio", "triton", "numpy", "nvidia")
 NO_TUNING = ("TORCHINDUCTOR_CACHE_DIR",)
 
 
@@ -81,14 +82,22 @@ def evaluate_one_torch(facts: Facts, claims: Claims) -> Verdict:
 
 
 def probe_user_site() -> Facts:
-    """Whether packages of the user's home can shadow the image's."""
+    """Whether packages of the user's home, or those in PYTHONPATH, can shadow the image's."""
     user = site.getusersitepackages()
+    # The image's command takes PYTHONPATH from the suite and hands it over under the other name, to be judged.
+    given = os.environ.get("GPUYARD_USER_PYTHONPATH") or os.environ.get("PYTHONPATH", "")
+    folders = [folder for folder in given.split(":") if folder]
     return {
         "enabled": bool(site.ENABLE_USER_SITE),
         "on_path": user in sys.path,
         "folder": user,
-        "pythonpath": os.environ.get("PYTHONPATH", ""),
+        "pythonpath": given,
+        "shadows": [f"{folder}/{name}" for folder in folders for name in SHADOWED if _package(folder, name)],
     }
+
+
+def _package(folder: str, name: str) -> bool:
+    return Path(folder, name).is_dir() or Path(folder, f"{name}.py").is_file()
 
 
 def evaluate_user_site(facts: Facts, claims: Claims) -> Verdict:
@@ -99,6 +108,9 @@ def evaluate_user_site(facts: Facts, claims: Claims) -> Verdict:
         remedy = "set PYTHONNOUSERSITE=1 (the image does; something took it away)"
         text = f"packages in {facts['folder']} shadow the image's"
         return failed(text, "no user site on the path", remedy, Owner.START)
+    if facts["shadows"]:
+        text = f"PYTHONPATH puts {listed(facts['shadows'])} before the image's"
+        return failed(text, "nothing of torch's by PYTHONPATH", "unset PYTHONPATH, or take the folder out", Owner.START)
     path = f"; PYTHONPATH={facts['pythonpath']}" if facts["pythonpath"] else ""
     return passed(f"user site is off{path}", "no user site on the path")
 

@@ -19,7 +19,8 @@ def probe_import() -> Facts:
         return {"error": torchhost.import_error, **loaded.mapped(system.read(Path("/proc/self/maps")))}
     import torch
 
-    return {"version": torch.__version__, "cuda": torch.version.cuda or "", "file": torch.__file__}
+    built = {"git": torch.version.git_version, "cxx11_abi": bool(torch.compiled_with_cxx11_abi())}
+    return {"version": torch.__version__, "cuda": torch.version.cuda or "", "file": torch.__file__, "built": built}
 
 
 def evaluate_import(facts: Facts, claims: Claims) -> Verdict:
@@ -36,7 +37,8 @@ def evaluate_import(facts: Facts, claims: Claims) -> Verdict:
         owner = Owner.START if "LD_" in error or "undefined symbol" in error else Owner.IMAGE
         remedy = "unset LD_LIBRARY_PATH and LD_PRELOAD, then put the locked packages back (verify --only lock)"
         return failed(error, expected, remedy, owner)
-    return passed(f"torch {facts['version']}, CUDA {facts['cuda'] or 'none'}, {facts['file']}", expected)
+    text = f"torch {facts['version']}, CUDA {facts['cuda'] or 'none'}, {facts['file']}"
+    return passed(text, expected, **facts.get("built", {}))
 
 
 def probe_archs() -> Facts:
