@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
@@ -88,8 +86,7 @@ def test_verification_comes_before_publication_and_gates_it() -> None:
 
 def test_the_matrix_is_the_catalogues(table: Catalogue) -> None:
     """`gpuyard list --json --github` names every line and every published image once."""
-    command = [sys.executable, "-m", "gpuyard", "list", "--json", "--github"]
-    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=paths.ROOT).stdout
+    said = CliRunner().invoke(app, ["list", "--json", "--github"]).stdout
     outputs = {name: json.loads(value) for name, _, value in (line.partition("=") for line in said.splitlines())}
     assert outputs["lines"] == list(table.line)
     tags = [product["tag"] for product in outputs["products"]]
@@ -102,7 +99,5 @@ def test_the_words_of_each_command_are_known_to_it() -> None:
     for run in runs:
         words = run.split(">>")[0].split()[1:]
         asked = {word for word in words if word.startswith("--")}
-        command = [sys.executable, "-m", "gpuyard", words[0], "--help"]
-        env = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-        said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=paths.ROOT, env=env).stdout
+        said = CliRunner().invoke(app, [words[0], "--help"], terminal_width=200).stdout
         assert all(word in said.split() or word in said for word in asked), run
