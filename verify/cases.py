@@ -56,7 +56,7 @@ CASES: Tuple[Case, ...] = (
     _in("A16", "three CUDA versions are mixed up", SIMULATED, "nvcc", "cuda-level", "one-torch"),
     _host("A17", "rootless Docker", RECORDED, "gpuyard run", note="the recipe is printed before the start"),
     _host("A18", "CDI device or specification is missing", RECORDED, "gpuyard run"),
-    _in("A19", "SELinux refuses the device", SIMULATED, "device-nodes"),
+    _in("A19", "SELinux refuses the device", SIMULATED, "device-nodes", note="the EACCES; not SELinux itself"),
     _in("A21", "no GPU is noticed only after minutes", SIMULATED, "torch-cuda"),
     _in("B22", "the tag says another torch than is in it", SIMULATED, "torch-versions", "python", "one-torch"),
     _in("B23", "a CPU build of torch in a GPU image", SIMULATED, "one-torch"),
@@ -84,7 +84,7 @@ CASES: Tuple[Case, ...] = (
     _in("C47", "nvrtc of another CUDA major", SIMULATED, "cuda-copies", "cuda-majors", "needed-libraries"),
     _in("C48", "CUDA twice: toolkit of the base and wheels", SIMULATED, "cuda-copies"),
     _out("C49", "a file written again in a later layer", "the layers are disjoint by construction; no check judges it"),
-    _out("C50", "opencv without its system libraries", "the image ships no opencv; needed-libraries would name it"),
+    _in("C50", "opencv without its system libraries", SIMULATED, "needed-libraries"),
     _in("C51", "an older libstdc++ comes first", SIMULATED, "decoys", "torch-import"),
     _in("E62", "/dev/shm of 64 MB", SIMULATED, "shm-size", "shm-dataloader"),
     _in(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.containers import Run
 from tests.faults.conftest import VerifyWith, finding
-from tests.faults.test_containers import checked
+from tests.faults.test_containers import SITE, checked
 
 pytestmark = [pytest.mark.image, pytest.mark.full]
 FILL = """
@@ -181,6 +182,23 @@ def test_a_runtime_image_says_that_it_has_no_nvcc(run: Run) -> None:
     lacks = checked(run, "nvcc", "unset TORCH_CUDA_ARCH_LIST")
     assert "IndexError" in lacks["observed"]
     assert "export TORCH_CUDA_ARCH_LIST=" in lacks["remedy"]
+
+
+def test_a_package_without_its_system_library_is_named(run: Run) -> None:
+    """What opencv is in an image without a display: a compiled part that needs libGL (C50)."""
+    before = (
+        f"mkdir {SITE}/cv2; echo | gcc -shared -x c - -o /tmp/libGL.so.1 -Wl,-soname,libGL.so.1; "
+        f"echo | gcc -shared -x c - -o {SITE}/cv2/cv2.abi3.so -Wl,--no-as-needed -L/tmp -l:libGL.so.1"
+    )
+    found = checked(run, "needed-libraries", before)
+    assert "cv2/cv2.abi3.so needs libGL.so.1" in found["observed"]
+
+
+def test_no_cuda_package_comes_by_apt(run: Run) -> None:
+    """So none can be held, broken or moved by an upgrade (C41, C42); a package that is there would be seen."""
+    listed = run("dpkg-query", "-W", "-f", "${Package}\n").stdout.split()
+    assert "gcc" in listed
+    assert [name for name in listed if re.match(r"(lib)?(cuda|cudnn|cudart|cublas|nccl|nv|nvidia|npp)", name)] == []
 
 
 def test_an_older_libstdcxx_first_on_the_path_is_named(run: Run) -> None:

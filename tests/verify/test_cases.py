@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
+from gpuyard.catalogue import Release
 from tests.verify.suite import ROOT, verify
 from verify.cases import CASES, RECORDED, SIMULATED, UNTESTED, Case, cases_of
 from verify.registry import CHECKS
@@ -25,6 +27,15 @@ INSTALLS = "images/test_user_installs.py::test_"
 DRIVER, GPU = "verify/test_driver.py::test_", "verify/test_gpu_checks.py::test_"
 RANKS = "verify/test_distributed.py::test_"
 IN_A_CONTAINER = ("faults/", "images/")
+PREVENTED = {
+    "B29": "build/test_build.py::test_arm64_is_refused",
+    "B33": "verify/test_cases.py::test_a_nightly_is_no_release",
+    "B34": "catalogue/test_catalogue.py::test_an_impossible_combination",
+    "C41": BROKEN + "no_cuda_package_comes_by_apt",
+    "C42": BROKEN + "no_cuda_package_comes_by_apt",
+    "C49": "layers/test_wheels.py::test_two_wheels_with_one_path",
+}
+"""Cases that no check sees, because they cannot happen here: the test that they cannot."""
 NATURAL = {
     "A21": "the whole command on a machine without a GPU",
     "F76": "real ranks, of which one hangs",
@@ -61,6 +72,7 @@ SHOWN = {
     "C45": CONTAINERS + "no_compiler_and_a_foreign_nvcc",
     "C46": BROKEN + "a_runtime_image_says",
     "C47": CONTAINERS + "a_second_cuda_major",
+    "C50": BROKEN + "a_package_without_its_system_library",
     "C51": BROKEN + "an_older_libstdcxx_first",
     "E62": CONTAINERS + "dockers_default_shared_memory",
     "E63": BROKEN + "small_shared_memory_is_told_in_nccls_words",
@@ -100,6 +112,22 @@ def test_what_is_shown_is_shown_by_a_test(case: Case) -> None:
     given = file.startswith(IN_A_CONTAINER) or case.id in NATURAL
     assert (case.shown == SIMULATED) == given, case.id
     assert re.search(rf"^def {name}", (ROOT / "tests" / file).read_text(), re.MULTILINE), SHOWN[case.id]
+
+
+def test_what_is_left_out_is_prevented_and_a_test_shows_it() -> None:
+    """Nothing is left out with an excuse alone."""
+    assert set(PREVENTED) == {case.id for case in CASES if not case.shown}
+    for place in PREVENTED.values():
+        file, _, name = place.partition("::")
+        assert re.search(rf"^def {name}", (ROOT / "tests" / file).read_text(), re.MULTILINE), place
+
+
+@pytest.mark.parametrize("version", ["9.9.0.dev20300101", "9.9.0a0", "9.9.0rc1", "nightly"])
+def test_a_nightly_is_no_release(version: str) -> None:
+    """The catalogue takes nothing that its index deletes (B33)."""
+    with pytest.raises(ValidationError):
+        TypeAdapter(Release).validate_python(version)
+    assert TypeAdapter(Release).validate_python("9.9.0") == "9.9.0"
 
 
 def test_checks_carry_their_cases_and_the_table_is_printed() -> None:
