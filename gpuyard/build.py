@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Literal
 from docker.errors import ImageNotFound
 from docker.models.images import Image as EngineImage
 
-from gpuyard import bake, base, engine, index, paths, tools
+from gpuyard import bake, base, disk, engine, index, paths, tools
 from gpuyard.assemble import load, sizes
 from gpuyard.assemble.builder import Options, assemble
 from gpuyard.assemble.oci import Image, write_layout
@@ -26,7 +25,9 @@ from gpuyard.store import Damaged, Store
 Builder = Literal["dockerfile", "layers"]
 
 COLD_GB = 24
-"""Disk that a first build of one line needs, its caches included (measured: README, Figures)."""
+"""Disk of the engine that a first build of one line by BuildKit needs, its caches included (measured: README)."""
+LAYERS_GB = {"engine": 12, "store": 10}
+"""The same for a build from layers: the image unpacked, and its wheels and layers in the store."""
 WARM_GB = 3
 """Disk that a build needs when the image is there and only its upper layers change."""
 
@@ -77,7 +78,7 @@ def build(
     wanted.locks.refuse_stale()
     engine.ensure()
     refuse_platform(engine.client().info()["Architecture"])
-    refuse_full_disk(wanted)
+    refuse_full_disk(wanted, builder)
     if builder == "layers":
         from_layers(wanted, Options(choice, offline, no_cache))
     else:
@@ -152,26 +153,19 @@ def refuse_platform(architecture: str) -> None:
         raise UserError(f"this engine is {architecture}; images are built for linux/amd64 only, so far")
 
 
-def refuse_full_disk(wanted: Product) -> None:
-    """Raises UserError, saying how much is needed, if the engine's disk can't hold the build."""
+def refuse_full_disk(wanted: Product, builder: Builder) -> None:
+    """Raises UserError, saying how much is needed, if the disks of engine and store can't hold the build."""
+    root, store = Path(engine.client().info()["DockerRootDir"]), Store().folder
+    # A remote engine's folder is not here to be measured.
+    needs = {root: float(COLD_GB)} if root.exists() else {}
+    if builder == "layers":
+        needs = {folder: LAYERS_GB["engine"] for folder in needs} | {store: LAYERS_GB["store"]}
     try:
         engine.client().images.get(wanted.full_tag)
-        needed = WARM_GB
+        needs = dict.fromkeys(list(needs)[:1], WARM_GB)
     except ImageNotFound:
-        needed = COLD_GB
-    folder = Path(engine.client().info()["DockerRootDir"])
-    if folder.exists():
-        require_space(folder, needed)
-
-
-def require_space(folder: Path, needed_gb: float) -> None:
-    """Raises UserError unless the disk of ``folder`` has ``needed_gb`` gigabytes free."""
-    free = shutil.disk_usage(folder).free / 1e9
-    if free < needed_gb:
-        raise UserError(
-            f"the disk of {folder} has {free:.1f} GB free and this build needs {needed_gb:.0f} GB. "
-            "Free some: gpuyard clean, docker system df"
-        )
+        pass
+    disk.require(needs)
 
 
 def secrets() -> dict[str, Path]:
