@@ -24,11 +24,11 @@ from gpuyard.store import Damaged, Store
 
 Builder = Literal["dockerfile", "layers"]
 
-COLD_GB = 24
+COLD_GB = 24.0
 """Disk of the engine that a first build of one line by BuildKit needs, its caches included (measured: README)."""
-LAYERS_GB = {"engine": 12, "store": 10}
+LAYERS_GB = {"engine": 12.0, "store": 10.0}
 """The same for a build from layers: the image unpacked, and its wheels and layers in the store."""
-WARM_GB = 3
+WARM_GB = 3.0
 """Disk that a build needs when the image is there and only its upper layers change."""
 
 
@@ -157,7 +157,7 @@ def refuse_full_disk(wanted: Product, builder: Builder) -> None:
     """Raises UserError, saying how much is needed, if the disks of engine and store can't hold the build."""
     root, store = Path(engine.client().info()["DockerRootDir"]), Store().folder
     # A remote engine's folder is not here to be measured.
-    needs = {root: float(COLD_GB)} if root.exists() else {}
+    needs = {root: COLD_GB} if root.exists() else {}
     if builder == "layers":
         needs = {folder: LAYERS_GB["engine"] for folder in needs} | {store: LAYERS_GB["store"]}
     try:
