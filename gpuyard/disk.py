@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
+from gpuyard.errors import UserError
 from gpuyard.store import Store
 
 SHARED = "several lines"
@@ -106,3 +108,19 @@ def records(store: Store, kind: str) -> Iterator[dict[str, Any]]:
     for path in sorted((store.folder / kind).glob("*.json")):
         if found := store.record(kind, path.stem):
             yield found
+
+
+def require(needs: Mapping[Path, float]) -> None:
+    """Raises UserError, with the figures, unless each disk has room for all that comes to its folders, in GB."""
+    disks: dict[int, list[tuple[Path, float]]] = defaultdict(list)
+    for folder, gigabytes in needs.items():
+        place = next(path for path in (folder, *folder.parents) if path.exists())
+        disks[place.stat().st_dev].append((place, gigabytes))
+    for folders in disks.values():
+        free, needed = shutil.disk_usage(folders[0][0]).free / 1e9, sum(gigabytes for _, gigabytes in folders)
+        if free < needed:
+            names = " and ".join(dict.fromkeys(str(folder) for folder, _ in folders))
+            raise UserError(
+                f"the disk of {names} has {free:.1f} GB free and this build needs {needed:.0f} GB. "
+                "Free some: gpuyard clean --dry-run shows what there is, docker system df"
+            )

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import docker
 import pytest
 
-from gpuyard import base, build, index, paths
+from gpuyard import base, build, disk, index, paths
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UsageError, UserError
 
@@ -55,12 +56,31 @@ def test_x86_64_is_accepted() -> None:
 def test_a_full_disk_is_refused_with_the_figure(tmp_path: Path) -> None:
     """The message says what is free, what is needed, and how to free some."""
     with pytest.raises(UserError, match=r"GB free and this build needs 100000000 GB.*gpuyard clean"):
-        build.require_space(tmp_path, 1e8)
+        disk.require({tmp_path: 1e8})
 
 
-def test_enough_disk_is_accepted(tmp_path: Path) -> None:
-    """A build that fits is not refused."""
-    build.require_space(tmp_path, 0.001)
+def test_folders_of_one_disk_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engine and store usually share a disk: each alone would fit, both do not; one that isn't there yet counts."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 0, int(10e9)))
+    needs = {tmp_path: 6.0, tmp_path / "not" / "yet": 6.0}
+    for folder, gigabytes in needs.items():
+        disk.require({folder: gigabytes})
+    with pytest.raises(UserError, match=r"has 10\.0 GB free and this build needs 12 GB"):
+        disk.require(needs)
+
+
+@pytest.mark.engine
+def test_a_build_without_room_ends_before_it_begins(
+    table: Catalogue, docker_client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both builders refuse at once, with the figure, and the engine has no new image."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 0, int(1e9)))
+    before = {str(image.id) for image in docker_client.images.list(all=True)}
+    builders: tuple[build.Builder, ...] = ("dockerfile", "layers")
+    for builder in builders:
+        with pytest.raises(UserError, match=r"1\.0 GB free and this build needs \d+ GB"):
+            build.build(build.product(table, None), builder=builder)
+    assert {str(image.id) for image in docker_client.images.list(all=True)} == before
 
 
 def test_a_base_origin_that_is_not_declared_is_refused(table: Catalogue) -> None:
