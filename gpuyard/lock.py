@@ -75,12 +75,18 @@ class LockSet:
         found = _stamp_of(path)
         if found != wanted:
             state = "is missing" if not path.exists() else f"is stale (made from {found or 'unknown inputs'})"
-            raise UserError(f"{path.name} {state}; the catalogue now asks for {wanted}. Run: gpuyard lock {self.line}")
+            raise UserError(f"{path.name} {state}; the catalogue now asks for {wanted}. Run: {self.command}")
         if sums.get(path.name) != _sha256(path):
             raise UserError(
-                f"{path.name} was edited by hand: it is not what {self.sums.name} recorded. "
-                f"Run: gpuyard lock {self.line}"
+                f"{path.name} was edited by hand: it is not what {self.sums.name} recorded. Run: {self.command}"
             )
+
+    @property
+    def command(self) -> str:
+        """What resolves these locks; a system that is only declared has to be named."""
+        systems = [(name, system.built) for name, system in self.catalogue.os.items() if system.python == self.python]
+        declared = systems and not any(built for _, built in systems)
+        return f"gpuyard lock {self.line}" + (f" --os {systems[0][0]}" if declared else "")
 
     @property
     def sums(self) -> Path:

@@ -63,7 +63,12 @@ def show(catalogue: Catalogue, answers: dict[str, base.Answer]) -> None:
     for name, answer in answers.items():
         system = catalogue.os[name]
         other = "bootstrapped from Debian's packages" if "bootstrap" in system.origins else "no build"
-        shown.add_row(name, base.pulled(system.image).split("@")[0], WORDS[answer], other)
+        shown.add_row(
+            name + ("" if system.built else "\n(declared, not built here)"),
+            base.pulled(system.image).split("@")[0],
+            WORDS[answer],
+            other,
+        )
     console = Console()
     # Names that people copy are never cut; a narrow terminal wraps them.
     console.width = max(console.width, 140)

@@ -10,7 +10,8 @@ import pytest
 
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
-from gpuyard.errors import UserError
+from gpuyard.commands.lock import pythons
+from gpuyard.errors import UsageError, UserError
 from gpuyard.lock import LockSet
 
 
@@ -96,3 +97,14 @@ def test_a_compiler_is_of_its_lines_cuda(table: Catalogue) -> None:
             assert "ninja" in found
         else:
             assert not locks.path("devel").exists()
+
+
+def test_a_declared_system_is_named_in_the_command_that_locks_for_it(table: Catalogue, tmp_path: Path) -> None:
+    """Its Python has no locks here; the way to them is in the refusal, and the command knows the system."""
+    name, system = next((n, s) for n, s in table.os.items() if not s.built)
+    locks = LockSet(table, table.default_line, system.python, tmp_path)
+    with pytest.raises(UserError, match=rf"is missing.*gpuyard lock {table.default_line} --os {name}$"):
+        locks.refuse_stale()
+    assert pythons(table, name) == [system.python]
+    with pytest.raises(UsageError, match="unknown operating system 'alpine'"):
+        pythons(table, "alpine")
