@@ -1,0 +1,54 @@
+"""The commands of docs/publish.md: those about a registry run, all others are words that gpuyard knows."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from gpuyard import paths
+from gpuyard.catalogue import Catalogue
+from gpuyard.cli import app
+from gpuyard.publish import publisher
+from gpuyard.publish.signing import Signer
+from tests.docs.pages import Command, blocks
+from tests.publish.conftest import Ordering, quiet
+
+PAGE = "publish.md"
+EXAMPLE = "127.0.0.1:5000/pytorch-cuda"
+
+
+def commands(need: str) -> list[Command]:
+    """The page's commands of a kind."""
+    return [command for block in blocks(PAGE) if block.need == need for command in block.commands]
+
+
+def test_the_commands_about_a_registry_do_what_the_page_says(
+    host: str, name: str, ordering: Ordering, keys: dict[str, Path], tmp_path: Path, table: Catalogue
+) -> None:
+    """Each of them, on the small image, signed."""
+    publisher.publish(ordering(f"{host}/{name}", Signer.of(keys["ours"])), quiet)
+    (tmp_path / "cosign.pub").write_bytes(keys["ours"].with_suffix(".pub").read_bytes())
+    for command in commands("registry"):
+        text = " ".join(command.words).replace(EXAMPLE, f"{host}/{name}").replace(f"v{table.default_line}", "v9.9")
+        words = shlex.split(text)
+        words = [sys.executable, "-m", "gpuyard", *words[1:]] if words[0] == "gpuyard" else words
+        words += ["--plain-http"] if words[0] == "oras" else []
+        env = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+        done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path, env=env)
+        assert done.returncode == 0, (text, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "command", [command for command in commands("build") if command.words[0] == "gpuyard"], ids=lambda one: one.text
+)
+def test_every_other_command_is_one_that_gpuyard_knows(command: Command) -> None:
+    """Its options and arguments are parsed, and nothing is run."""
+    known = typer.main.get_command(app)
+    name, *words = command.words[1:]
+    known.commands[name].make_context(name, [word.replace("HOST", "host") for word in words])  # type: ignore[attr-defined]
