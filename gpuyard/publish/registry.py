@@ -100,7 +100,8 @@ class Repository:
             found = json.loads(self.oras("discover", "--format", "json", self.at(digest)))
         except Absent:
             return []
-        return list(found.get("manifests") or [])
+        # oras 1.3 calls them by another name.
+        return list(found.get("manifests") or found.get("referrers") or [])
 
     def push(self, layout: Path, digest: str, size: int) -> list[str]:
         """Sends an image from a layout, by digest and without a tag. Returns the blobs that were sent, shortened.

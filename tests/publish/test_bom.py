@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +15,18 @@ from cyclonedx.validation.json import JsonStrictValidator
 from google.protobuf import json_format
 from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
 from in_toto_attestation.v1.statement_pb2 import Statement
+from packaging.utils import canonicalize_name
 from spdx_tools.spdx.parser.json.json_parser import JsonLikeDictParser
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
 from gpuyard import paths
+from gpuyard.build import product
+from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.publish import inventory
 from gpuyard.publish.provenance import provenance
 from gpuyard.publish.sbom import cyclonedx
-from gpuyard.publish.source import Source, from_layout
+from gpuyard.publish.source import Source, from_checkout, from_layout
 from gpuyard.publish.spdx import spdx
 from gpuyard.store import Store
 from tests.publish import small
@@ -148,20 +152,42 @@ def test_an_independent_scanner_finds_the_same_packages(source: Source) -> None:
     assert found != listed(bom)
 
 
+@pytest.mark.full
+def test_an_independent_scanner_finds_the_same_packages_in_the_real_image(table: Catalogue) -> None:
+    """The workbench of the default line, as the layer builder made it last; hundreds of packages, not one apart."""
+    try:
+        real = from_checkout(product(table, None), Store())
+    except UserError as error:
+        pytest.skip(str(error))
+    bom = listed(json.loads(cyclonedx(real, inventory.take(real))))
+    assert len(bom) > 300
+    assert scanned(real.layout) == bom
+
+
 def scanned(layout: Path) -> set[tuple[str, str, str]]:
-    """Type, name and version of what syft finds in a layout."""
+    """Type, name and version of what syft finds installed in a layout.
+
+    Left out is what packages carry inside themselves for their own use (setuptools does).
+    """
     command = [str(SYFT), "scan", f"oci-dir:{layout}", "-q", "-o", "json"]
     env = {"SYFT_CHECK_FOR_APP_UPDATE": "false", "HOME": "/tmp", "PATH": "/usr/bin:/bin"}
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, env=env, timeout=600).stdout)
-    ours = ("python", "deb")
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, env=env, timeout=900).stdout)
     return {
-        (part["type"], part["name"].lower(), part["version"]) for part in found["artifacts"] if part["type"] in ours
+        (part["type"], canonicalize_name(part["name"]), part["version"])
+        for part in found["artifacts"]
+        if part["type"] == "deb" or (part["type"] == "python" and any(map(is_installed, part["locations"])))
     }
+
+
+def is_installed(place: dict[str, Any]) -> bool:
+    """Whether a file that syft read is the metadata of a package of the virtual environment."""
+    return re.fullmatch(r"/opt/venv/lib/python[^/]+/site-packages/[^/]+/METADATA", place["path"]) is not None
 
 
 def listed(bom: dict[str, Any]) -> set[tuple[str, str, str]]:
     """The same of a CycloneDX document."""
     kinds = {"pkg:pypi": "python", "pkg:deb": "deb"}
     return {
-        (kinds[part["purl"].partition("/")[0]], part["name"].lower(), part["version"]) for part in bom["components"]
+        (kinds[part["purl"].partition("/")[0]], canonicalize_name(part["name"]), part["version"])
+        for part in bom["components"]
     }
