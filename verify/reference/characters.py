@@ -8,9 +8,8 @@ from typing import Any, Callable, List, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset
 
-from verify.reference.data import Batch, split_titles
+from verify.reference.data import Batch, Windows, split_titles
 from verify.reference.titles import TITLES
 
 SAMPLE_LENGTH = 40
@@ -31,22 +30,12 @@ def corpus(seed: int) -> Tuple[str, str]:
     return first, second
 
 
-class CharacterDataset(Dataset):
+class CharacterDataset(Windows):
     """Windows of the text, each one character longer than what the model reads."""
 
     def __init__(self, text: str, length: int, count: int, seed: int) -> None:
         numbers = {character: number for number, character in enumerate(alphabet())}
-        self._text = torch.tensor([numbers[character] for character in text])
-        generator = torch.Generator().manual_seed(seed)
-        self._starts = torch.randint(len(text) - length - 1, (count,), generator=generator)
-        self._length = length + 1
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def __getitem__(self, index: int) -> Tensor:
-        start = int(self._starts[index])
-        return self._text[start : start + self._length]
+        super().__init__([numbers[character] for character in text], length + 1, count, seed)
 
 
 def collate_characters(samples: Sequence[Tensor]) -> Batch:

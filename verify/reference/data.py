@@ -27,9 +27,7 @@ class Batch(NamedTuple):
         return Batch(tuple(tensor.to(device) for tensor in self.inputs), self.targets.to(device))
 
 
-def split_titles(
-    seed: int, held_out: int = 40, titles: Sequence[Title] = TITLES
-) -> Tuple[List[Title], List[Title]]:
+def split_titles(seed: int, held_out: int = 40, titles: Sequence[Title] = TITLES) -> Tuple[List[Title], List[Title]]:
     """The titles to learn from and the ones to judge by: the same split for the same seed."""
     shuffled = list(titles)
     random.Random(seed).shuffle(shuffled)
@@ -68,6 +66,23 @@ def collate_titles(samples: Sequence[Tuple[List[int], int]]) -> Batch:
     words = torch.nn.utils.rnn.pad_sequence([torch.tensor(numbers) for numbers, _ in samples], padding_value=PADDING)
     lengths = torch.tensor([len(numbers) for numbers, _ in samples])
     return Batch((words, lengths), torch.tensor([label for _, label in samples]))
+
+
+class Windows(Dataset):
+    """Windows of a long sequence, at places that the seed decides."""
+
+    def __init__(self, numbers: Sequence[int], length: int, count: int, seed: int) -> None:
+        self._numbers = torch.tensor(numbers)
+        generator = torch.Generator().manual_seed(seed)
+        self._starts = torch.randint(len(numbers) - length, (count,), generator=generator)
+        self._length = length
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, index: int) -> Tensor:
+        start = int(self._starts[index])
+        return self._numbers[start : start + self._length]
 
 
 class ReversalDataset(Dataset):

@@ -181,7 +181,7 @@ def _forget_peak(device: str) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def _peak(device: str) -> int:
+def peak_memory(device: str) -> int:
     """Bytes: of the GPU what torch gave out, of the CPU what the process held."""
     if device == "cpu":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -208,6 +208,6 @@ def _trace(run: Run, seed: int, seconds: float, samples: int, accuracy: float) -
         accuracy=round(accuracy, 4),
         tokens_per_second=run.tokens / seconds,
         loading_seconds=run.loading,
-        peak_memory_bytes=_peak(run.device),
+        peak_memory_bytes=peak_memory(run.device),
         sample=_sample(run, seed),
     )

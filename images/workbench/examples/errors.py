@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -23,4 +24,10 @@ def script(name: str, main: Callable[[Sequence[str] | None], object]) -> int:
     except Stopped as stopped:
         sys.stderr.write(f"{name}: {stopped}\n")
         return stopped.code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read standard output has gone; the interpreter must not try to flush it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0

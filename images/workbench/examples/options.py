@@ -23,30 +23,32 @@ def parser(name: str, description: str, epochs: int, batch_size: int, learning_r
     places.add_argument("--name", default="", help="folder of this run below it; by default the model's name")
     places.add_argument("--fresh", action="store_true", help="start anew; the old checkpoint is kept beside it")
     course = made.add_argument_group("course of the training")
-    course.add_argument("--epochs", type=_whole, default=epochs, help="how often all data is seen")
-    course.add_argument("--batch-size", type=_whole, default=batch_size, help="samples of a batch, over all processes")
-    course.add_argument("--accumulate", type=_whole, default=1, help="batches whose gradients make one step")
-    course.add_argument("--learning-rate", type=_positive, default=learning_rate, help="Adam's")
+    course.add_argument("--epochs", type=whole, default=epochs, help="how often all data is seen")
+    course.add_argument("--batch-size", type=whole, default=batch_size, help="samples of a batch, over all processes")
+    course.add_argument("--accumulate", type=whole, default=1, help="batches whose gradients make one step")
+    course.add_argument("--learning-rate", type=positive, default=learning_rate, help="Adam's")
     course.add_argument("--seed", type=int, default=7, help="decides everything that is drawn")
-    course.add_argument("--patience", type=_whole, default=5, help="epochs without a better held-out loss to wait for")
+    course.add_argument("--patience", type=whole, default=5, help="epochs without a better held-out loss to wait for")
     machine = made.add_argument_group("machine")
     machine.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, or auto: a GPU where there is one")
     machine.add_argument("--precision", choices=("auto", "fp32", "bf16", "fp16"), default="auto", help="of autocast")
-    machine.add_argument("--threads", type=_whole, default=1, help="of one process on the CPU; small models want 1")
+    machine.add_argument("--threads", type=whole, default=1, help="of one process on the CPU; small models want 1")
     machine.add_argument("--workers", type=int, default=2, help="processes that make batches")
-    machine.add_argument("--save-seconds", type=_positive, default=30.0, help="save at least so often, and each epoch")
-    machine.add_argument("--timeout", type=_positive, default=120.0, help="seconds to wait for other processes")
+    machine.add_argument("--save-seconds", type=positive, default=30.0, help="save at least so often, and each epoch")
+    machine.add_argument("--timeout", type=positive, default=120.0, help="seconds to wait for other processes")
     return made
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """A whole number from 1 on."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
     return number
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """A number above 0."""
     number = float(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{number} is not above 0")
@@ -55,7 +57,7 @@ def _positive(text: str) -> float:
 
 def share(text: str) -> float:
     """A number above 0 and up to 1."""
-    number = _positive(text)
+    number = positive(text)
     if number > 1:
         raise argparse.ArgumentTypeError(f"{number} is not between 0 and 1")
     return number

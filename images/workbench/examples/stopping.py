@@ -28,14 +28,20 @@ class Stop:
             signal.signal(number, self._ask)
 
     def _ask(self, number: int, _frame: FrameType | None) -> None:
-        if not self.training or self.asked is signal.SIGINT:
-            raise SystemExit(128 + number if number == signal.SIGINT else 0)
+        if self.asked is signal.SIGINT:
+            raise KeyboardInterrupt
+        if not self.training:
+            raise self._end(signal.Signals(number), "no training was under way, nothing is lost")
         self.asked = signal.Signals(number)
 
     def stopped(self, saved: str) -> Stopped:
-        """The end that was asked for; Ctrl-C ends with the code that shells expect of it."""
-        stopped = Stopped(f"asked to end by {self.asked.name if self.asked else 'another process'}: {saved}")
-        stopped.code = 130 if self.asked is signal.SIGINT else 0
+        """The end that was asked for, perhaps of another process than this one."""
+        return self._end(self.asked, saved)
+
+    def _end(self, asked: signal.Signals | None, saved: str) -> Stopped:
+        stopped = Stopped(f"asked to end by {asked.name if asked else 'another process'}: {saved}")
+        # What shells expect after Ctrl-C.
+        stopped.code = 130 if asked is signal.SIGINT else 0
         return stopped
 
 

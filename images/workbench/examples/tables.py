@@ -11,6 +11,7 @@ from examples.errors import ExampleError
 Titles = tuple[list[tuple[str, int]], tuple[str, ...]]
 """Titles with the number of their class, and the classes' names."""
 HEADER = ["label", "title"]
+TEXT = "text files in UTF-8, a sentence a line"
 EXPECTED = (
     "a file titles.csv whose first line is label,title and then one title a line, such as sport,Late goal wins it"
 )

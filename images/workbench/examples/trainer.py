@@ -42,12 +42,16 @@ class Plan:
 
 @dataclass
 class Progress:
-    """How far a training is; all of it is saved, so that a resumed one goes on as if nothing had been."""
+    """How far a training is; all of it is saved, so that a resumed one goes on as if nothing had been.
+
+    ``start`` and ``best`` are held-out losses, before any step and the lowest since.
+    """
 
     epoch: int = 0
     batch: int = 0
     losses: list[float] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
+    start: float = math.inf
     best: float = math.inf
     waited: int = 0
     ended: bool = False
@@ -145,6 +149,8 @@ class Training:
         total = self.options.epochs * self.batches.per_epoch // self.options.accumulate
         self.batches.place(self.progress.epoch, self.progress.batch)
         with self._writer(made) as writer, self._bar(total, made) as bar:
+            if not made:
+                self.progress.start, _ = self._judged()
             self._reseed()
             self.clock.start(self.run)
             for loss in steps(self.run, self.loader, self.batches.share):
@@ -191,7 +197,7 @@ class Training:
 
     def _end_epoch(self, writer: Any) -> None:
         seconds, waiting = self.clock.lap(self.run)
-        loss, accuracy = judged(replace(self.run, model=self.model), self.held_out, self.options.batch_size, self.world)
+        loss, accuracy = self._judged()
         progress, options = self.progress, self.options
         recent = progress.losses[-self.batches.per_epoch // options.accumulate :]
         progress.epoch, progress.batch = progress.epoch + 1, 0
@@ -210,6 +216,9 @@ class Training:
         self._save()
         self.model.train()
         self.clock.start(self.run)
+
+    def _judged(self) -> tuple[float, float]:
+        return judged(replace(self.run, model=self.model), self.held_out, self.options.batch_size, self.world)
 
     def _remember(self, loss: float) -> None:
         """Keeps the best weights, and counts the epochs that were no better."""
