@@ -25,7 +25,7 @@ class Batches(Sampler):
     """
 
     def __init__(self, count: int, options: argparse.Namespace, world: World) -> None:
-        size, accumulate = options.batch_size, options.accumulate
+        size, accumulate = int(options.batch_size), int(options.accumulate)
         if size < world.size:
             raise ExampleError(
                 f"a batch of {size} is too small to share by {world.size}: give --batch-size {world.size}"
@@ -35,8 +35,9 @@ class Batches(Sampler):
                 f"{count} samples to learn from make no step of {accumulate} batch(es) of {size}: "
                 "give more data, a smaller --batch-size or less to --accumulate"
             )
-        self.per_epoch = count // size // accumulate * accumulate
-        self._count, self._size, self._seed, self._epochs = count, size, options.seed, options.epochs
+        self.per_epoch: int = count // size // accumulate * accumulate
+        self._count, self._size, self._seed = count, size, int(options.seed)
+        self._epochs = int(options.epochs)
         self._world = world
         self._epoch, self._start = 0, 0
 

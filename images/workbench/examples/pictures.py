@@ -43,7 +43,7 @@ def confusion(matrix: Sequence[Sequence[int]], classes: Sequence[str], file: Pat
     half = max(max(row) for row in matrix) / 2
     for row, counts in enumerate(matrix):
         for column, count in enumerate(counts):
-            axes.text(column, row, count, ha="center", va="center", color="white" if count > half else "black")
+            axes.text(column, row, str(count), ha="center", va="center", color="white" if count > half else "black")
     axes.set_xticks(range(len(classes)), classes)
     axes.set_yticks(range(len(classes)), classes)
     axes.set_xlabel("taken for")
