@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuyard import paths
+from gpuyard.cli import main
 from gpuyard.publish import registry, verified
 from gpuyard.publish.publisher import Order
 from gpuyard.publish.registry import Repository
@@ -23,8 +27,9 @@ Ordering = Callable[..., Order]
 
 @pytest.fixture(autouse=True)
 def own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A seal key and credentials of the test's own, and no waiting between tries."""
+    """Seal key, store and credentials of the test's own, and no waiting between tries."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     monkeypatch.setattr(registry, "PAUSE", 0.0)
 
@@ -91,3 +96,15 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def quiet(_text: str) -> None:
     """Tells nobody."""
+
+
+def gpuyard(*words: str, folder: Path = paths.ROOT) -> subprocess.CompletedProcess[str]:
+    """The command, as a person runs it in a folder, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    code: object = 0
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(list(words))
+        except SystemExit as ended:
+            code = ended.code or 0
+    return subprocess.CompletedProcess(words, int(str(code)), out.getvalue(), err.getvalue())

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import typer
 
-from gpuyard import paths
 from gpuyard.catalogue import Catalogue
 from gpuyard.cli import app
 from gpuyard.publish import publisher
 from gpuyard.publish.signing import Signer
 from tests.docs.pages import Command, blocks
-from tests.publish.conftest import Ordering, quiet
+from tests.publish.conftest import Ordering, gpuyard, quiet
 
 PAGE = "publish.md"
 EXAMPLE = "127.0.0.1:5000/pytorch-cuda"
@@ -37,10 +34,11 @@ def test_the_commands_about_a_registry_do_what_the_page_says(
     for command in commands("registry"):
         text = " ".join(command.words).replace(EXAMPLE, f"{host}/{name}").replace(f"v{table.default_line}", "v9.9")
         words = shlex.split(text)
-        words = [sys.executable, "-m", "gpuyard", *words[1:]] if words[0] == "gpuyard" else words
-        words += ["--plain-http"] if words[0] == "oras" else []
-        env = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-        done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path, env=env)
+        if words[0] == "gpuyard":
+            done = gpuyard(*words[1:], folder=tmp_path)
+        else:
+            words += ["--plain-http"] if words[0] == "oras" else []
+            done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, (text, done.stderr)
 
 

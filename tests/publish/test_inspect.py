@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from gpuyard import paths
 from gpuyard.errors import UsageError, UserError
 from gpuyard.publish import evidence, page, publisher, reference
 from gpuyard.publish.evidence import Document
 from gpuyard.publish.signing import Signer
 from gpuyard.publish.source import Source
 from tests.publish import small
-from tests.publish.conftest import Ordering, quiet
-
-
-def gpuyard(*words: str, folder: Path = paths.ROOT) -> subprocess.CompletedProcess[str]:
-    """The command, as a person runs it."""
-    env = {**os.environ, "PYTHONPATH": str(paths.ROOT), "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "100"}
-    command = [sys.executable, "-m", "gpuyard", *words]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=env)
+from tests.publish.conftest import Ordering, gpuyard, quiet
 
 
 def test_a_stranger_sees_contents_driver_report_and_training(
