@@ -59,9 +59,9 @@ def report_of(source: Source, file: Path | None, folder: Path) -> Report:
 
 
 def again(source: Source) -> str:
-    """The command that verifies an image."""
-    line, image = source.labels.get(f"{LABEL}.line", ""), source.labels.get(f"{LABEL}.image", "")
-    return f"gpuyard verify {line} --image {image} --no-build"
+    """The commands that make and verify an image: of another commit, it would be another digest."""
+    which = f"{source.labels.get(f'{LABEL}.line', '')} --image {source.labels.get(f'{LABEL}.image', '')}"
+    return f"gpuyard build {which} --builder layers && gpuyard verify {which} --no-build"
 
 
 def signer_of(key: Path | None, keyless: bool) -> Signer | None:

@@ -115,7 +115,7 @@ def test_an_unverified_image_is_refused_without_a_word_to_the_registry(tmp_path:
     done = gpuyard("publish", "--registry", "127.0.0.1:1/name", "--layout", "layout", folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "was not verified" in done.stderr
-    assert "Run: gpuyard verify 9.9 --image workbench --no-build" in done.stderr
+    assert "&& gpuyard verify 9.9 --image workbench --no-build" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
