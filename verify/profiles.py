@@ -50,7 +50,7 @@ NEED_PACKAGE = {
 }
 
 QUICK = (
-    *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack"),
+    *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack", "memory-kills"),
     *("user-site", "loader-path", "image-env", "resources", "threads", "decoys"),
     *("visible-devices", "device-nodes", "libcuda", "nvml"),
 )
