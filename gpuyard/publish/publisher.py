@@ -16,7 +16,7 @@ from gpuyard.errors import UserError
 from gpuyard.publish import evidence
 from gpuyard.publish.evidence import Document, Referrer
 from gpuyard.publish.facts import Tags
-from gpuyard.publish.registry import Repository
+from gpuyard.publish.registry import Repository, retried
 from gpuyard.publish.signing import Signer
 from gpuyard.publish.source import Source
 from gpuyard.publish.verified import Report
@@ -110,14 +110,19 @@ def attach_one(order: Order, document: Document) -> None:
     """Attaches one document.
 
     Its time is part of the artifact, so that a second try is another artifact: oras leaves one that is there
-    alone, also where a kill came before it was listed among the referrers.
+    alone, also where the connection broke, or a kill came, before it was listed among the referrers.
     """
-    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    notes = {**document.annotations, evidence.CONTENT: document.digest, evidence.CREATED: now}
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, document.filename).write_bytes(document.data)
-        file = Path(folder, document.filename)
+
+    def once() -> str:
+        now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        notes = {**document.annotations, evidence.CONTENT: document.digest, evidence.CREATED: now}
         order.repository.attach(order.source.digest, file, document.kind, notes)
+        return now
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, document.filename)
+        file.write_bytes(document.data)
+        retried(once)
 
 
 def sign(order: Order, documents: list[Document], referrers: list[Referrer], done: Done, tell: Tell) -> None:

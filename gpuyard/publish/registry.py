@@ -115,11 +115,11 @@ class Repository:
         return re.findall(r"^Copied\s+([0-9a-f]{12}) ", said, re.MULTILINE)
 
     def attach(self, digest: str, file: Path, kind: str, annotations: Mapping[str, str]) -> None:
-        """Attaches a file, of that media type, to a digest as its referrer."""
+        """Attaches a file, of that media type, to a digest as its referrer. Tried once: see publisher.attach_one."""
         notes = [word for name, value in annotations.items() for word in ("--annotation", f"{name}={value}")]
         words = ["attach", "--artifact-type", kind, *notes, *self.options(), self.at(digest), f"{file.name}:{kind}"]
         # From its folder: oras writes down the path as it was given.
-        retried(lambda: self._once(words, self.patience, folder=file.parent))
+        self._once(words, self.patience, folder=file.parent)
 
     def oras(self, *words: str) -> str:
         """What oras answers. Raises Absent or UserError, after some tries where the fault may pass."""

@@ -42,6 +42,7 @@ def always(fault: str, method: str, part: str) -> servers.Judge:
         ("502", "PUT", "blobs"),
         ("cut-answer", "PUT", "manifests/sha256:"),
         ("503", "PUT", "manifests/sha256:"),
+        ("cut", "PUT", "manifests/sha256-"),
         ("502", "HEAD", "blobs"),
     ],
 )
@@ -53,6 +54,7 @@ def test_a_fault_that_passes_is_overcome(
         order = ordering(f"{between.host}/{name}")
         publisher.publish(order, quiet)
         assert order.repository.resolve("v9.9") == source.digest
+        assert len(order.repository.referrers(source.digest)) == 4
 
 
 def all_but_one(fault: str, method: str, part: str) -> servers.Judge:
