@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
 import json
 import socket
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = "/usr/bin/docker-registry"
+INDEX = "application/vnd.oci.image.index.v1+json"
 SKIPPED = {"transfer-encoding", "connection", "content-length"}
 
 
@@ -71,6 +73,8 @@ class Proxy:
     judge: Judge = lambda _method, _path: ""
     host: str = ""
     seen: list[tuple[str, str]] = field(default_factory=list)
+    referrers: dict[str, list[dict[str, Any]]] | None = None
+    """With a table, the proxy speaks the referrers API of newer registries, which the one behind it lacks."""
 
     @property
     def sent(self) -> list[tuple[str, str]]:
@@ -118,6 +122,10 @@ def _answer(handler: BaseHTTPRequestHandler, made: Proxy) -> None:
     elif fault.isdigit():
         handler.rfile.read(length)
         _send(handler, int(fault), [], b"no")
+    elif made.referrers is not None and "/referrers/" in handler.path:
+        listed = made.referrers.get(handler.path.rpartition("/")[2].partition("?")[0], [])
+        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
+        _send(handler, 200, [("Content-Type", INDEX)], json.dumps(index).encode())
     else:
         if fault == "slow":
             time.sleep(0.3)
@@ -135,8 +143,21 @@ def _forward(handler: BaseHTTPRequestHandler, made: Proxy, body: bytes, fault: s
     elif fault == "forget":
         _send(handler, answer.status, answer.getheaders(), data.replace(b"sha256:", b"sha256:0")[: len(data)])
     else:
-        _send(handler, answer.status, answer.getheaders(), data)
+        _send(handler, answer.status, [*answer.getheaders(), *_subject(handler, made, body)], data)
     upstream.close()
+
+
+def _subject(handler: BaseHTTPRequestHandler, made: Proxy, body: bytes) -> list[tuple[str, str]]:
+    """A registry with the referrers API answers so to a manifest that refers to another, and lists it."""
+    if made.referrers is None or handler.command != "PUT" or "/manifests/" not in handler.path:
+        return []
+    manifest = json.loads(body)
+    if "subject" not in manifest:
+        return []
+    digest = "sha256:" + hashlib.sha256(body).hexdigest()
+    entry = {name: manifest[name] for name in ("mediaType", "artifactType", "annotations") if name in manifest}
+    made.referrers.setdefault(manifest["subject"]["digest"], []).append({**entry, "digest": digest, "size": len(body)})
+    return [("OCI-Subject", manifest["subject"]["digest"])]
 
 
 def _hang_up(handler: BaseHTTPRequestHandler) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuyard.errors import UserError
-from gpuyard.publish import evidence, publisher, signing
+from gpuyard.publish import evidence, independent, publisher, signing
 from gpuyard.publish.signing import Signer
 from gpuyard.publish.source import Source, from_layout
 from gpuyard.store import Store
@@ -53,6 +53,20 @@ def test_all_evidence_refers_to_the_digest(host: str, name: str, ordering: Order
     layer = json.loads(order.repository.manifest(report["digest"]))["layers"][0]
     assert order.repository.blob(layer["digest"]) == order.report.data
     assert layer["annotations"]["org.opencontainers.image.title"] == "verify.json"
+
+
+def test_a_registry_with_the_referrers_api_is_asked_by_it(
+    host: str, name: str, ordering: Ordering, source: Source, repositories: Path
+) -> None:
+    """No list by tag is made there; publishing again sends nothing; an independent client finds the evidence too."""
+    with servers.proxy(host) as between:
+        between.referrers = {}
+        order = ordering(f"{between.host}/{name}")
+        publisher.publish(order, quiet)
+        assert sorted(entry["artifactType"] for entry in between.referrers[source.digest]) == sorted(evidence.NAMES)
+        assert not list((repositories / name / "_manifests" / "tags").glob("sha256-*"))
+        assert publisher.publish(order, quiet).nothing
+        assert sorted(independent.referrers(order.repository, source.digest)) == sorted(evidence.NAMES)
 
 
 def test_publishing_again_sends_nothing(host: str, name: str, ordering: Ordering) -> None:
