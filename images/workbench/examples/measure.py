@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -50,7 +50,9 @@ CHOICES = (
 )
 
 
-def measure(chosen: argparse.Namespace, sizes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def measure(
+    chosen: argparse.Namespace, sizes: Mapping[str, Any], choices: Sequence[Choice] = CHOICES
+) -> list[dict[str, Any]]:
     """Prints the table row by row, and returns its rows."""
     device = choose_device(chosen.device)
     chosen.measure_batch = chosen.measure_batch or (8 if device == "cpu" else 32)
@@ -58,7 +60,7 @@ def measure(chosen: argparse.Namespace, sizes: Mapping[str, Any]) -> list[dict[s
     print(f"one step on {batch} sequences of {length} symbols, {sizes}, {device}, {chosen.threads} thread(s)")
     print(f"{'choice':<30} {'peak memory':>12} {'tokens/s':>10} {'memory':>8} {'speed':>7}")
     rows: list[dict[str, Any]] = []
-    for choice in CHOICES:
+    for choice in choices:
         if batch < choice.accumulate:
             continue
         rows.append({"choice": choice.name, **_row(choice, chosen, dict(sizes), device)})
