@@ -14,6 +14,7 @@ import torch
 from torch import distributed
 
 from examples.errors import ExampleError
+from examples.reach import require_reachable
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,12 @@ def world_from(environment: dict[str, str] | os._Environ[str]) -> World:
             f"RANK={rank} (on its node {local[0]} of {local[1]}) has no place in WORLD_SIZE={size}: "
             "every node must be started with the same --nnodes and --nproc-per-node"
         )
+    nodes = environment.get("GPUYARD_NODES", "")
+    if nodes.isdecimal() and size != int(nodes) * local[1]:
+        raise ExampleError(
+            f"this node was started for {nodes} node(s) of {local[1]} process(es), but {size} processes met: "
+            "start every node with the same --nodes and --processes"
+        )
     return World(rank, size, *local)
 
 
@@ -105,24 +112,6 @@ def joined(device: str, seconds: float) -> Iterator[World]:
         world.total([0.0])
     finally:
         distributed.destroy_process_group()
-
-
-def require_reachable(name: str) -> None:
-    """This node's name must not stand for the loopback: other nodes are told to connect to it."""
-    if os.environ.get("GLOO_SOCKET_IFNAME") or os.environ.get("NCCL_SOCKET_IFNAME"):
-        return
-    try:
-        found = {str(entry[4][0]) for entry in socket.getaddrinfo(name, None)}
-    except OSError:
-        raise ExampleError(
-            f"this node's name {name} can't be resolved, so other nodes can't be told where it is: "
-            "add it to /etc/hosts, or name the network card in GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME"
-        ) from None
-    if all(address.startswith("127.") or address == "::1" for address in found):
-        raise ExampleError(
-            f"this node's name {name} stands for {', '.join(sorted(found))}, which other nodes can't reach: take it "
-            "out of that line of /etc/hosts, or name the network card in GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME"
-        )
 
 
 def _store(world: World, limit: timedelta) -> Any:
