@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,27 +84,23 @@ def from_checkout(product: Product, store: Store) -> Source:
     except UserError as error:
         again = f"gpuyard build {product.line} --image {product.image} --builder layers"
         raise UserError(f"{product.tag} was not built from layers here ({error}). Run: {again}") from error
-    folder = store.folder / "layouts" / product.full_tag.replace("/", "_").replace(":", "_")
-    if not is_layout_of(folder, image):
-        oci.write_layout(folder, image, product.tag, store)
-        _forget_others(folder, image)
+    folder = store.folder / "layouts" / image.digest.removeprefix("sha256:")
+    link(folder, image, product.tag, store)
     return Source(folder, image.manifest, image.config, product.catalogue.image[product.image].suffix or "", store)
 
 
-def is_layout_of(folder: Path, image: oci.Image) -> bool:
-    """Whether a folder holds that image, by name and size; whoever takes it checks every digest."""
-    blobs = folder / "blobs" / "sha256"
-    there = {path.name: path.stat().st_size for path in blobs.glob("*")}
-    layers = all(there.get(layer["digest"][7:]) == layer["size"] for layer in image.layers)
-    return layers and image.digest[7:] in there and oci.digest_of(image.config)[7:] in there
+def link(folder: Path, image: oci.Image, name: str, store: Store) -> None:
+    """Writes an image as a layout whose layers are links into the store: a blob that is cleaned there is gone here.
 
-
-def _forget_others(folder: Path, image: oci.Image) -> None:
-    """Drops what an earlier image of that name left in the layout: blobs would keep their space for good."""
-    wanted = {digest[7:] for digest in (*image.blobs, image.digest, oci.digest_of(image.config))}
-    for path in (folder / "blobs" / "sha256").iterdir():
-        if path.name not in wanted:
-            path.unlink()
+    Nothing is read for it: whoever takes a layer from there compares its digest.
+    """
+    for digest in image.blobs:
+        place = folder / "blobs" / digest.replace(":", "/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            place.symlink_to(store.blob(digest))
+    for path, data in oci.small_files(image, name).items():
+        (folder / path).write_bytes(data)
 
 
 def from_layout(folder: Path, suffixes: Mapping[str, str], store: Store | None = None) -> Source:

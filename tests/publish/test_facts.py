@@ -13,6 +13,7 @@ import pytest
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.publish import facts, prepare, scan
+from gpuyard.publish import source as sources
 from gpuyard.publish.prepare import Words
 from gpuyard.publish.source import Source, from_layout
 from gpuyard.store import Store
@@ -129,6 +130,18 @@ def test_a_base_that_the_catalogue_does_not_declare_is_refused(
     small.layout(tmp_path, given={**small.labels(), **changed})
     with pytest.raises(UserError, match=words):
         prepare.source_of(Words(layout=tmp_path / "layout"), table, Store(tmp_path / "cache"))
+
+
+def test_a_layout_in_the_store_takes_no_space_and_keeps_nothing(tmp_path: Path) -> None:
+    """Its layers are links: what is cleaned from the store is gone, and nothing is written twice."""
+    store = Store(tmp_path / "store")
+    made = small.image([small.base(store), small.python(store), small.own(store)], small.labels())
+    for _ in range(2):
+        sources.link(tmp_path / "linked", made, "name:tag", store)
+    read = from_layout(tmp_path / "linked", SUFFIXES)
+    assert (read.digest, read.facts.torch) == (made.digest, f"{small.TORCH}+cu998")
+    store.blob(made.blobs[0]).unlink()
+    assert not (tmp_path / "linked" / "blobs" / made.blobs[0].replace(":", "/")).exists()
 
 
 @pytest.mark.parametrize("damage", ["index", "manifest", "nothing"])
