@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from gpuyard.assemble.oci import digest_of
@@ -21,6 +25,9 @@ NAMES = {CYCLONEDX: "CycloneDX", SPDX: "SPDX", PROVENANCE: "SLSA provenance", RE
 CONTENT = "io.gpuyard.content"
 """The annotation that holds the digest of what is attached."""
 CREATED = "org.opencontainers.image.created"
+
+KIND = "evidence"
+"""Of the store's records."""
 
 Referrer = Mapping[str, Any]
 
@@ -57,17 +64,42 @@ def newest(referrers: Iterable[Referrer], kind: str) -> Referrer | None:
 
 def gather(source: Source, report: Report) -> list[Document]:
     """All evidence about an image. Raises UserError if its files, locks and wheels don't agree."""
-    # The writers of both formats take half a second to import.
+    written = papers(source)
+    predicate = {"in-toto.io/predicate-type": PREDICATE}
+    return [
+        Document(CYCLONEDX, "sbom.cdx.json", written[CYCLONEDX].encode()),
+        Document(SPDX, "sbom.spdx.json", written[SPDX].encode()),
+        Document(PROVENANCE, "provenance.json", written[PROVENANCE].encode(), predicate),
+        Document(REPORT, "verify.json", report.data, verdict(report)),
+    ]
+
+
+def papers(source: Source) -> dict[str, str]:
+    """Bills of materials and provenance: a function of image and code alone, so written once and remembered."""
+    key = hashlib.sha256(f"{source.digest} {code()}".encode()).hexdigest()
+    if source.store and (record := source.store.record(KIND, key)) and record.keys() == {CYCLONEDX, SPDX, PROVENANCE}:
+        return record
+    # The writers of both formats take half a second to import, and as long again to write.
     from gpuyard.publish.sbom import cyclonedx
     from gpuyard.publish.spdx import spdx
 
     taken = taking.take(source)
-    return [
-        Document(CYCLONEDX, "sbom.cdx.json", cyclonedx(source, taken)),
-        Document(SPDX, "sbom.spdx.json", spdx(source, taken)),
-        Document(PROVENANCE, "provenance.json", provenance(source, taken), {"in-toto.io/predicate-type": PREDICATE}),
-        Document(REPORT, "verify.json", report.data, verdict(report)),
-    ]
+    writers = {CYCLONEDX: cyclonedx, SPDX: spdx, PROVENANCE: provenance}
+    written = {kind: write(source, taken).decode() for kind, write in writers.items()}
+    if source.store:
+        source.store.write_record(KIND, key, written)
+    return written
+
+
+@cache
+def code() -> str:
+    """A checksum of all that decides what is written."""
+    content = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        content.update(file.read_bytes())
+    for library in ("cyclonedx-python-lib", "spdx-tools"):
+        content.update(metadata.version(library).encode())
+    return content.hexdigest()
 
 
 def verdict(report: Report) -> dict[str, str]:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from gpuyard.assemble.builder import Options
 from gpuyard.build import product, to_layout
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UserError
-from gpuyard.publish import inventory
+from gpuyard.publish import evidence, inventory
 from gpuyard.publish.provenance import provenance
 from gpuyard.publish.sbom import cyclonedx
 from gpuyard.publish.source import Source, from_layout
@@ -96,6 +97,19 @@ def test_the_same_image_gives_the_same_bytes(source: Source) -> None:
     command = [sys.executable, "-c", code, str(source.layout)]
     done = subprocess.run(command, check=True, capture_output=True, cwd=paths.ROOT, env={"PYTHONHASHSEED": "7"})
     assert done.stdout == everything(source) == everything(source)
+
+
+def test_what_was_written_about_an_image_is_remembered(
+    tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For its digest and this code; the second time no layer is read and nothing is written."""
+    stored = replace(source, store=Store(tmp_path / "records"))
+    first = evidence.papers(stored)
+    monkeypatch.setattr(inventory, "take", lambda _source: pytest.fail("it was written again"))
+    assert evidence.papers(replace(stored)) == first
+    monkeypatch.setattr(evidence, "code", lambda: "other code")
+    with pytest.raises(pytest.fail.Exception, match="written again"):
+        evidence.papers(stored)
 
 
 def everything(source: Source) -> bytes:
