@@ -9,17 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'images' / 'workbench'}:{ROOT}", "OMP_NUM_THREADS": "1"}
+NONE: Mapping[str, str] = MappingProxyType({})
 TORCHRUN = ("torch.distributed.run", "--standalone")
 
 
 @contextlib.contextmanager
-def started(module: str, *words: object, **variables: str) -> Iterator[subprocess.Popen[str]]:
+def started(module: str, *words: object, variables: Mapping[str, str] = NONE) -> Iterator[subprocess.Popen[str]]:
     """A module as a process with its errors on standard output; gone at the end with all it started."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *map(str, words)],
@@ -37,9 +39,9 @@ def started(module: str, *words: object, **variables: str) -> Iterator[subproces
         process.wait()
 
 
-def ended(module: str, *words: object, timeout: float = 120, **variables: str) -> tuple[int, str]:
+def ended(module: str, *words: object, timeout: float = 120, variables: Mapping[str, str] = NONE) -> tuple[int, str]:
     """The exit code and all output of a module that runs to its end."""
-    with started(module, *words, **variables) as process:
+    with started(module, *words, variables=variables) as process:
         output, _ = process.communicate(timeout=timeout)
         return process.returncode, output
 

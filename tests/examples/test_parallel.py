@@ -83,8 +83,8 @@ def test_a_mismatched_number_of_processes_is_one_line(tmp_path: Path) -> None:
         probe.bind(("", 0))
         port = probe.getsockname()[1]
     words = ("examples.classify", "--models", tmp_path, "--timeout", "15")
-    with started(*words, **by_hand(0, 2, port)) as first:
-        code, said = ended(*words, **by_hand(1, 3, port))
+    with started(*words, variables=by_hand(0, 2, port)) as first:
+        code, said = ended(*words, variables=by_hand(1, 3, port))
         waited, _ = first.communicate(timeout=60)
     assert code == 1
     assert "started as one of 3, another one as one of 2: start every node with the same" in said
@@ -94,7 +94,7 @@ def test_a_mismatched_number_of_processes_is_one_line(tmp_path: Path) -> None:
 
 def test_a_taken_port_is_one_line(tmp_path: Path, taken: int) -> None:
     """With the place, and what to change."""
-    code, said = ended("examples.classify", "--models", tmp_path, "--timeout", "5", **by_hand(0, 2, taken))
+    code, said = ended("examples.classify", "--models", tmp_path, "--timeout", "5", variables=by_hand(0, 2, taken))
     assert code == 1
     assert f"the port of 127.0.0.1:{taken} is taken by another program" in said
     assert "Traceback" not in said

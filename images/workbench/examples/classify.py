@@ -12,6 +12,7 @@ from examples.options import data_folder, parser, share
 if TYPE_CHECKING:
     from examples.tables import Titles
     from examples.trainer import Plan, Result
+    from verify.reference.data import Vocabulary
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -23,6 +24,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     model.add_argument("--hidden", type=int, default=48, help="numbers of the hidden state")
     model.add_argument("--dropout", type=float, default=0.5, help="of the words' numbers")
     model.add_argument("--held-out", type=share, default=0.16, help="part of the titles that is not trained on")
+    made.add_argument("--ask", action="append", default=[], metavar="TITLE", help="say what it takes this title for")
     return made.parse_args(arguments)
 
 
@@ -35,22 +37,29 @@ def titles(chosen: argparse.Namespace) -> Titles:
     return tables.read_titles(folder / "titles.csv") if folder else (list(TITLES), CLASSES)
 
 
+def split(chosen: argparse.Namespace, data: Titles) -> tuple[Any, Any, Vocabulary]:
+    """Titles to learn from, titles to judge by, and the words of the former."""
+    from verify.reference.data import Vocabulary, split_titles
+
+    rows = data[0]
+    learned, judged = split_titles(chosen.seed, max(1, round(len(rows) * chosen.held_out)), rows)
+    return learned, judged, Vocabulary(learned)
+
+
 def plan(chosen: argparse.Namespace, data: Titles) -> Plan:
     """The reference's classifier and collating, with this data and these options."""
     from dataclasses import replace
 
     from examples.trainer import Plan, fingerprint
-    from verify.reference.data import TitleDataset, Vocabulary, split_titles
+    from verify.reference.data import TitleDataset
     from verify.reference.models import TitleClassifier
     from verify.reference.recipes import RNN_TITLES
 
-    rows, classes = data
+    learned, judged, vocabulary = split(chosen, data)
     sizes = {"embedding": chosen.embedding, "hidden": chosen.hidden, "cell": chosen.cell, "dropout": chosen.dropout}
 
-    def task(seed: int) -> Any:
-        learned, judged = split_titles(seed, max(1, round(len(rows) * chosen.held_out)), rows)
-        vocabulary = Vocabulary(learned)
-        model = TitleClassifier(len(vocabulary), len(classes), **sizes)
+    def task(_seed: int) -> Any:
+        model = TitleClassifier(len(vocabulary), len(data[1]), **sizes)
         return model, TitleDataset(learned, vocabulary), TitleDataset(judged, vocabulary)
 
     recipe = replace(
@@ -72,7 +81,21 @@ def run(chosen: argparse.Namespace) -> Result:
     result = train(plan(chosen, data), chosen)
     if result.leads:
         report(result, data[1])
+        for title in chosen.ask:
+            print(f"{title!r} is taken for {guess(result, chosen, data, title)}")
     return result
+
+
+def guess(result: Result, chosen: argparse.Namespace, data: Titles, title: str) -> str:
+    """The class that the trained model takes a title for; words it has never seen all look the same to it."""
+    import torch
+
+    _, _, vocabulary = split(chosen, data)
+    batch = result.run.recipe.collate([(vocabulary.encode(title) or vocabulary.encode("?"), 0)])
+    result.run.model.eval()
+    with torch.no_grad():
+        scores = result.run.model(*batch.to(result.run.device).inputs)
+    return data[1][int(scores.argmax())]
 
 
 def report(result: Result, classes: Sequence[str]) -> None:

@@ -108,7 +108,7 @@ def wait_for(host: str, port: int, seconds: float) -> None:
             if time.monotonic() > deadline:
                 raise ExampleError(
                     f"--meet: nobody listens at {host}:{port} after {seconds:g} s ({error.strerror or error}): "
-                    "start the first node, open the port between the nodes, or check that all nodes have the same --meet"
+                    "start the first node, open the port between the nodes, or give all nodes the same --meet"
                 ) from None
             if not said:
                 sys.stderr.write(f"node: waiting for {host}:{port}\n")
