@@ -71,7 +71,7 @@ def resolved(host: str, seconds: float) -> set[str]:
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return addresses(host)
+            return set(addresses(host))
         except OSError as error:
             if time.monotonic() > deadline:
                 raise ExampleError(

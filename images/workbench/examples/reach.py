@@ -11,7 +11,7 @@ FORCED = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 def require_reachable(name: str) -> None:
-    """This node's name must not stand for the loopback alone: other nodes are told to connect to it."""
+    """This node's name must not stand for the loopback: other nodes are told to connect to it."""
     if any(os.environ.get(variable) for variable in FORCED):
         return
     fix = f"or name the network card in {' and '.join(FORCED)}"
@@ -22,16 +22,17 @@ def require_reachable(name: str) -> None:
             f"this node's name {name} can't be resolved, so other nodes can't be told where it is: "
             f"add it to /etc/hosts, {fix}"
         ) from None
-    if all(is_loopback(address) for address in found):
+    # The first one counts: it is what the processes tell each other.
+    if is_loopback(found[0]):
         raise ExampleError(
-            f"this node's name {name} stands for {', '.join(sorted(found))}, which other nodes can't reach: "
+            f"this node's name {name} stands for {', '.join(found)}, which other nodes can't reach: "
             f"take it out of that line of /etc/hosts, {fix}"
         )
 
 
-def addresses(name: str) -> set[str]:
-    """What a name stands for."""
-    return {str(entry[4][0]) for entry in socket.getaddrinfo(name, None)}
+def addresses(name: str) -> list[str]:
+    """What a name stands for, in the order in which it is tried."""
+    return list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(name, None)))
 
 
 def own_addresses() -> set[str]:
@@ -39,7 +40,7 @@ def own_addresses() -> set[str]:
     found = {"127.0.0.1", "::1"}
     for name in (socket.gethostname(), "localhost"):
         try:
-            found |= addresses(name)
+            found.update(addresses(name))
         except OSError:
             continue
     return found
