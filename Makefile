@@ -12,7 +12,7 @@ GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints/apt 'entrypoints/services/*/run') images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s lint run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-publish pipeline
+.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s test-multinode lint run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-publish pipeline
 
 help: ## Show these targets
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -40,6 +40,9 @@ test-faults: .venv/.tests ## Give every known fault to a container of the image 
 
 test-slurm: .venv/.tests ## Submit rendered jobs to a real Slurm, started by the tests (installs slurm-wlm where root may)
 	$(TEST) tests/slurm tests/render/test_slurm.py
+
+test-multinode: .venv/.tests ## Train on two nodes of a Docker network, and kill one
+	$(TEST) tests/examples/test_multi_node.py tests/examples/test_node.py
 
 test-k8s: .venv/.tests ## Check rendered Kubernetes objects against their API schemas and our policy
 	$(TEST) tests/k8s

@@ -43,7 +43,7 @@ def desk(run_container: Runner) -> Iterator[Container]:
 def waited(container: Container, text: str, seconds: float = 60) -> str:
     """The container's output, once it holds that text."""
     deadline = time.monotonic() + seconds
-    while text not in (said := container.logs().decode()):
+    while text not in (said := str(container.logs().decode())):
         assert time.monotonic() < deadline, said
         time.sleep(0.1)
     return said
