@@ -16,8 +16,9 @@ pytest.importorskip("datasets")
 
 from examples import classify, generate, transformer  # noqa: E402
 from examples.errors import ExampleError  # noqa: E402
+from examples.plans import Result  # noqa: E402
 from examples.stopping import STOP, Stopped  # noqa: E402
-from examples.trainer import Result, Training  # noqa: E402
+from examples.trainer import Training  # noqa: E402
 
 from tests.examples.scripts import losses, trace  # noqa: E402
 

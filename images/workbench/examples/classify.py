@@ -10,8 +10,8 @@ from examples.errors import script
 from examples.options import data_folder, parser, share
 
 if TYPE_CHECKING:
+    from examples.plans import Plan, Result
     from examples.tables import Titles
-    from examples.trainer import Plan, Result
     from verify.reference.data import Vocabulary
 
 
@@ -48,9 +48,7 @@ def split(chosen: argparse.Namespace, data: Titles) -> tuple[Any, Any, Vocabular
 
 def plan(chosen: argparse.Namespace, data: Titles) -> Plan:
     """The reference's classifier and collating, with this data and these options."""
-    from dataclasses import replace
-
-    from examples.trainer import Plan, fingerprint
+    from examples.plans import Plan, fingerprint, tuned
     from verify.reference.data import TitleDataset
     from verify.reference.models import TitleClassifier
     from verify.reference.recipes import RNN_TITLES
@@ -62,14 +60,7 @@ def plan(chosen: argparse.Namespace, data: Titles) -> Plan:
         model = TitleClassifier(len(vocabulary), len(data[1]), **sizes)
         return model, TitleDataset(learned, vocabulary), TitleDataset(judged, vocabulary)
 
-    recipe = replace(
-        RNN_TITLES,
-        task=task,
-        epochs=chosen.epochs,
-        batch_size=chosen.batch_size,
-        learning_rate=chosen.learning_rate,
-        accumulate=chosen.accumulate,
-    )
+    recipe = tuned(RNN_TITLES, task, chosen)
     return Plan(recipe, f"classify-{chosen.cell}", {**sizes, "held_out": chosen.held_out, "data": fingerprint(data)})
 
 

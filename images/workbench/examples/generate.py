@@ -11,8 +11,8 @@ from examples.errors import script
 from examples.options import data_folder, parser, positive, share, whole
 
 if TYPE_CHECKING:
+    from examples.plans import Plan, Result
     from examples.text import Codec
-    from examples.trainer import Plan, Result
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -50,8 +50,8 @@ def plan(chosen: argparse.Namespace, text: list[str]) -> tuple[Plan, Codec]:
     import random
     from dataclasses import replace
 
+    from examples.plans import Plan, fingerprint, tuned
     from examples.text import Characters, pretrained, windows
-    from examples.trainer import Plan, fingerprint
     from verify.reference.characters import collate_characters, gpt2
     from verify.reference.models import CharacterGenerator
     from verify.reference.recipes import LSTM_CHARACTERS
@@ -73,15 +73,7 @@ def plan(chosen: argparse.Namespace, text: list[str]) -> tuple[Plan, Codec]:
         context = min(chosen.context, getattr(made, "context", chosen.context))
         return made, windows(shuffled[:border], codec, context), windows(shuffled[border:], codec, context)
 
-    recipe = replace(
-        LSTM_CHARACTERS,
-        task=task,
-        collate=collate_characters,
-        epochs=chosen.epochs,
-        batch_size=chosen.batch_size,
-        learning_rate=chosen.learning_rate,
-        accumulate=chosen.accumulate,
-    )
+    recipe = replace(tuned(LSTM_CHARACTERS, task, chosen), collate=collate_characters)
     kind = "pretrained" if load else chosen.model
     own = {"gpt2": {"width": chosen.width, "layers": chosen.layers}, "pretrained": {"of": chosen.pretrained}}
     made_of = {**own.get(kind, {}), "context": chosen.context, "data": fingerprint(text)}

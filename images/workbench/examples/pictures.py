@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib
 
 from examples.checkpoint import replacing
-from examples.trainer import Progress
+from examples.plans import Progress
 
 # Files only: a training may have no screen, and a notebook shows the files.
 matplotlib.use("Agg", force=False)

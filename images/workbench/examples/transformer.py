@@ -10,7 +10,7 @@ from examples.errors import ExampleError, script
 from examples.options import data_folder, parser, whole
 
 if TYPE_CHECKING:
-    from examples.trainer import Plan, Result
+    from examples.plans import Plan, Result
 
 ADVICE = (
     "--recompute keeps fewer activations, --fused never holds a whole attention matrix, --precision bf16 halves "
@@ -48,9 +48,7 @@ def sizes(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def plan(chosen: argparse.Namespace) -> Plan:
     """The reference's encoder and sequences; or windows of the user's text, to be read backwards."""
-    from dataclasses import replace
-
-    from examples.trainer import Plan, fingerprint
+    from examples.plans import Plan, fingerprint, tuned
     from verify.reference.data import ReversalDataset
     from verify.reference.models import SequenceReverser
     from verify.reference.recipes import TRANSFORMER_REVERSAL
@@ -67,14 +65,7 @@ def plan(chosen: argparse.Namespace) -> Plan:
             judged = ReversalDataset(128, chosen.length, symbols, seed + 1)
         return SequenceReverser(symbols, chosen.length, **sizes(chosen), **memory), learned, judged
 
-    recipe = replace(
-        TRANSFORMER_REVERSAL,
-        task=task,
-        epochs=chosen.epochs,
-        batch_size=chosen.batch_size,
-        learning_rate=chosen.learning_rate,
-        accumulate=chosen.accumulate,
-    )
+    recipe = tuned(TRANSFORMER_REVERSAL, task, chosen)
     made_of = {**sizes(chosen), "length": chosen.length, "data": fingerprint(text) if text else "random"}
     return Plan(recipe, "transformer", made_of, ADVICE, chosen.compile)
 
