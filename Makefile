@@ -12,7 +12,7 @@ GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints/apt 'entrypoints/services/*/run') images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s test-multinode lint run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-publish pipeline
+.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s test-multinode lint run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-ddp bench-publish pipeline
 
 help: ## Show these targets
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -81,6 +81,9 @@ bench-build: .venv/.tests ## Time builds: cold, warm, after an edit, and the pla
 
 bench-compression: .venv/.tests ## What zstd costs and saves against the default, on two large libraries
 	.venv/bin/python -m tests.bench_compression
+
+bench-ddp: .venv/.tests ## Throughput of one process, two threads and two processes
+	.venv/bin/python -m tests.bench_ddp
 
 bench-start: .venv/.tests ## Time Jupyter and SSH to their first answer, against the bare programs
 	.venv/bin/python -m tests.bench_start
