@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -67,6 +68,8 @@ class Tokens:
 def pretrained(name: str) -> tuple[Callable[[int], Any], Codec]:
     """What makes a fresh copy of that causal model, with a context of some length, and its tokeniser."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    sys.stderr.write(f"generate: loading {name}; where no hub answers this takes a minute to fail\n")
 
     def load(context: int) -> Any:
         loaded = CausalModel(_from_hub(AutoModelForCausalLM, name))
