@@ -57,14 +57,18 @@ def test_an_empty_folder_says_what_it_should_hold(tmp_path: Path) -> None:
         options.data_folder(tmp_path, "*.csv", "lines")
 
 
-def test_the_usual_folder_may_be_empty_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the example's own data is used; with files of the right kind it is read."""
+def test_the_usual_folder_may_be_empty_or_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Then the example's own data is used; files of the right kind are read, and that is said."""
     monkeypatch.setattr(options, "DATA", tmp_path / "data")
     assert options.data_folder(None, "*.csv", "") is None
     (tmp_path / "data").mkdir()
     assert options.data_folder(None, "*.csv", "") is None
     (tmp_path / "data" / "titles.csv").touch()
+    assert capsys.readouterr().err == ""
     assert options.data_folder(None, "*.csv", "") == tmp_path / "data"
+    assert capsys.readouterr().err == f"learns from {tmp_path}/data/*.csv\n"
 
 
 def test_text_is_read_file_by_file_and_may_not_be_empty(tmp_path: Path) -> None:

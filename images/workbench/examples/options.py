@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from pathlib import Path
 
 from examples.errors import ExampleError
@@ -79,4 +80,6 @@ def data_folder(given: Path | None, pattern: str, expected: str) -> Path | None:
     if given is not None and not found:
         held = ", ".join(names[:5]) or "nothing"
         raise ExampleError(f"no {pattern} in {folder}, which holds {held}; expected {expected}")
+    if found:
+        sys.stderr.write(f"learns from {folder / pattern}\n")
     return folder if found else None

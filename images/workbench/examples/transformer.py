@@ -76,7 +76,7 @@ def user_text(chosen: argparse.Namespace) -> str:
 
     folder = data_folder(chosen.data, "*.txt", TEXT)
     text = "\n".join(read_texts(folder)) if folder else ""
-    if text and len(text) < 10 * chosen.length:
+    if text and len(text) < 20 * chosen.length:
         raise ExampleError(f"{folder} has {len(text)} characters: too few for windows of --length {chosen.length}")
     return text
 
