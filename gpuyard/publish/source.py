@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gpuyard import bake, claims
 from gpuyard import build as building
-from gpuyard.assemble import oci
-from gpuyard.assemble.builder import Options, assemble
+from gpuyard.assemble import builder, configuration, foundation, oci
+from gpuyard.catalogue import Layer as LockLayer
 from gpuyard.claims import LABEL, Product
 from gpuyard.errors import UserError
+from gpuyard.layers import cached
+from gpuyard.layers.model import Layer
+from gpuyard.layers.plan import groups
 from gpuyard.publish import facts as reading
 from gpuyard.publish import scan
 from gpuyard.publish.facts import Facts, Tags
 from gpuyard.publish.scan import Contents
 from gpuyard.store import Store, sha256_of
+from gpuyard.wheels.locked import read
 
 
 @dataclass(frozen=True)
@@ -75,18 +81,49 @@ class Source:
 
 
 def from_checkout(product: Product, store: Store) -> Source:
-    """What this checkout's layer builder makes, from the store alone: nothing is fetched, nothing is built twice.
+    """What this checkout's layer builder made, from the store alone. Builds, fetches and reads nothing large.
 
-    Raises UserError if the image was not built here before.
+    Raises UserError if the image, exactly as this checkout has it, was not built here before.
     """
-    try:
-        image = assemble(product, building.revision(), store, Options(offline=True))
-    except UserError as error:
-        again = f"gpuyard build {product.line} --image {product.image} --builder layers"
-        raise UserError(f"{product.tag} was not built from layers here ({error}). Run: {again}") from error
+    image = known(product, store)
     folder = store.folder / "layouts" / image.digest.removeprefix("sha256:")
     link(folder, image, product.tag, store)
     return Source(folder, image.manifest, image.config, product.catalogue.image[product.image].suffix or "", store)
+
+
+def known(product: Product, store: Store) -> oci.Image:
+    """The image as the store knows it, put together from records. Raises UserError if anything is missing."""
+    try:
+        below = foundation.ensure(product, store, "auto", offline=True)
+    except UserError:
+        raise not_built(product, "its base is not in the store") from None
+    making = builder.Making(product, store, below, builder.Options(offline=True))
+    found = [layer for lock in product.layers for layer in wheel_layers(making, product, lock)]
+    # Not where builds have theirs: one may be running.
+    with tempfile.TemporaryDirectory() as stage:
+        bake.stage(product, Path(stage))
+        own = cached.known(store, cached.files_key(Path(stage), making.target, below.reference))
+    if own is None:
+        raise not_built(product, "entrypoints/, verify/ or its claims changed since")
+    settings = configuration.settings(product, below.settings, store)
+    settings["Labels"] = claims.labels(product, building.revision(), below.origin)
+    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return oci.compose(below.inherited, [*found, own], settings, created)
+
+
+def wheel_layers(making: builder.Making, product: Product, lock: LockLayer) -> list[Layer]:
+    """The layers of a lock's wheels. Raises UserError if one is not in the store."""
+    promised = [making.fetcher.promised(locked) for locked in read(product.locks.path(lock))]
+    layers = [making.known(group) for group in groups(wheel for wheel in promised if wheel)]
+    if None in promised or None in layers:
+        raise not_built(product, f"layers of its {lock} wheels are not in the store")
+    return [layer for layer in layers if layer]
+
+
+def not_built(product: Product, why: str) -> UserError:
+    """The line that says so, with the command."""
+    again = f"gpuyard build {product.line} --image {product.image} --builder layers"
+    return UserError(f"{product.tag} was not built from layers here, as this checkout has it: {why}. Run: {again}")
 
 
 def link(folder: Path, image: oci.Image, name: str, store: Store) -> None:
