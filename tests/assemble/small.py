@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuyard.catalogue import Catalogue, Layer
 from gpuyard.claims import Product
-from gpuyard.lock import LAYERS, LockSet, entries
+from gpuyard.lock import LockSet, entries
 
 PACKAGES: dict[Layer, tuple[str, ...]] = {
     "cuda": ("nvtx", "cufile"),
@@ -42,7 +42,7 @@ def product(table: Catalogue, folder: Path, tag: str, image: str = "workbench") 
     real = LockSet(table, table.default_line, table.os[table.default_os].python)
     small = Small(table, table.default_line, image, table.default_os, folder, tag)
     folder.mkdir(parents=True, exist_ok=True)
-    for layer in LAYERS:
+    for layer in PACKAGES:
         chosen = [block for name, _, block in entries(real.path(layer).read_text()) if _is_small(name, layer)]
         small.locks.path(layer).write_text("".join(chosen))
     return small
