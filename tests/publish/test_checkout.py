@@ -18,7 +18,7 @@ from tests.assemble import small
 def test_an_image_that_was_not_built_is_refused_at_once(table: Catalogue, tmp_path: Path) -> None:
     """With the command that builds it; no engine, no network."""
     product = build.product(table, None)
-    with pytest.raises(UserError, match="was not built from layers here.*Run: gpuyard build .* --builder layers"):
+    with pytest.raises(UserError, match=r"was not built from layers here.*Run: gpuyard build .* --builder layers"):
         from_checkout(product, Store(tmp_path))
 
 
