@@ -119,10 +119,13 @@ def _store(world: World, limit: timedelta) -> Any:
     host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
     if not host or not port.isdecimal():
         raise ExampleError("MASTER_ADDR and MASTER_PORT must say where the processes meet; start it by torchrun")
-    # torchrun keeps the table itself; without it the first process does.
-    hosts = world.leads and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
-    store = distributed.TCPStore(host, int(port), is_master=hosts, timeout=limit, wait_for_workers=False)
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    # Either torchrun keeps the table, with what earlier attempts wrote, or the first process makes a new one.
+    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = distributed.TCPStore(
+        host, int(port), is_master=world.leads and not kept, timeout=limit, wait_for_workers=False
+    )
+    # A node that came back later counts attempts of its own: in a new table they must not tell places apart.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if kept else "0"
     expected = store.compare_set(f"gpuyard/size/{attempt}", "", str(world.size)).decode()
     if expected != str(world.size):
         raise ExampleError(
