@@ -63,18 +63,18 @@ def build(
     wanted: Product,
     choice: base.Choice = "auto",
     no_cache: bool = False,
-    builder: Builder = "dockerfile",
+    builder: Builder = "layers",
     offline: bool = False,
 ) -> Built:
     """Builds the image and gives it its tags.
 
-    ``builder`` is BuildKit on the Dockerfiles, or our own layers from wheels; the images are equal.
+    ``builder`` is our own layers straight from wheels, or BuildKit on the Dockerfiles; the files are equal.
     Everything that can be known before is refused before: platform, stale lock, disk space. A build
     that fails leaves the tags as they were. Raises UserError.
     """
     started = time.monotonic()
     if offline and builder != "layers":
-        raise UsageError("--offline needs --builder layers: BuildKit asks the package index")
+        raise UsageError("--offline is of --builder layers: BuildKit asks the package index")
     wanted.locks.refuse_stale()
     engine.ensure()
     refuse_platform(engine.client().info()["Architecture"])

@@ -4,6 +4,7 @@ Measures the default line's workbench three ways, each image removed before the 
 Dockerfile that does what people do today (the same base, the same locked packages by pip,
 BuildKit's default exporter), our Dockerfiles by BuildKit, and our layers straight from wheels.
 Cold means without any cache of an earlier build: the base, the wheels and the layers are made anew.
+BuildKit's caches on this machine are gone afterwards.
 Writes docs/bench-build.md with its plot. Ratios are of one run.
 """
 
@@ -28,7 +29,7 @@ USER root
 RUN apt-get update && apt-get install -y --no-install-recommends python3-pip
 USER trainer
 RUN --mount=type=bind,from=locks,target=/locks --mount=type=secret,id=ca,target=/run/secrets/ca,uid=1000 \\
-    python3 -m pip --python /opt/venv/bin/python install --no-cache-dir --no-deps --require-hashes \\
+    /usr/bin/python3 -m pip --python /opt/venv/bin/python install --no-cache-dir --no-deps --require-hashes \\
     --cert /run/secrets/ca -r /locks/cuda.txt -r /locks/torch.txt -r /locks/workbench.txt
 """
 
@@ -90,11 +91,13 @@ def goals(reference: Step, measured: Measured, facts: dict[str, Facts]) -> list[
 
 
 def look(way: str) -> Facts:
-    """Size and start of an image that was just built; then it is removed, so that the next has its place."""
+    """Size and start of an image that was just built; then it and BuildKit's caches go, for the next one's room."""
     tag = WAYS[way]
     size = int(engine.client().images.get(tag).attrs["Size"])
     found = Facts(size, *bench_layers.import_torch(tag), bench_layers.jupyter(tag))
-    subprocess.run(["docker", "rmi", "-f", tag], check=False, capture_output=True)
+    subprocess.run(["docker", "rmi", "-f", tag, f"{tag}-full"], check=False, capture_output=True)
+    subprocess.run(["docker", "image", "prune", "--force", "--filter", "label=io.gpuyard.line"], check=True)
+    subprocess.run(["docker", "buildx", "prune", "--all", "--force"], check=True, stdout=subprocess.DEVNULL)
     return found
 
 

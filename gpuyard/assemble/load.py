@@ -58,8 +58,9 @@ def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
 def blobs_present(client: docker.DockerClient, store: Store) -> set[str]:
     """The blobs of images that we loaded before and that the engine still has."""
     found: set[str] = set()
-    for image in client.images.list(all=True):
-        record = store.record("manifests", str(image.id).removeprefix("sha256:"))
+    # The list alone: the SDK's own would ask about every image in it.
+    for image in client.api.images(all=True):
+        record = store.record("manifests", str(image["Id"]).removeprefix("sha256:"))
         found.update(record["layers"] if record else ())
     return found
 

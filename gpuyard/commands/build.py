@@ -23,8 +23,8 @@ def build(
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     base: Annotated[Choice, typer.Option(help="Where the operating system comes from.")] = "auto",
     builder: Annotated[
-        building.Builder, typer.Option(help="BuildKit on the Dockerfiles, or our layers.")
-    ] = "dockerfile",
+        building.Builder, typer.Option(help="Layers straight from wheels, or BuildKit on the Dockerfiles.")
+    ] = "layers",
     offline: Annotated[bool, typer.Option("--offline", help="Use what gpuyard fetch brought, no network.")] = False,
     layout: Annotated[Path | None, typer.Option(help="Write an OCI layout to this folder; load nothing.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Build every layer anew.")] = False,
@@ -35,11 +35,12 @@ def build(
     wanted.locks.refuse_stale()
     if dry_run:
         chain = " -> ".join(wanted.catalogue.chain(wanted.image))
-        print(f"{wanted.tag}, {wanted.full_tag}: {chain} on {wanted.os}, {baking.COMPRESSION}")
+        how = "layers from wheels" if builder == "layers" else f"BuildKit, {baking.COMPRESSION}"
+        print(f"{wanted.tag}, {wanted.full_tag}: {chain} on {wanted.os}, {how}")
         return
     if layout:
         if builder != "layers":
-            raise UsageError("--layout needs --builder layers; docker save writes what BuildKit built")
+            raise UsageError("--layout is of --builder layers; docker save writes what BuildKit built")
         made = building.to_layout(wanted, Options(base, offline, no_cache), layout)
         print(f"{layout}: {made.digest}, {made.size / 1e9:.2f} GB compressed, {len(made.layers)} layers")
         return

@@ -74,7 +74,7 @@ def outputs(rows: list[dict[str, Any]]) -> str:
 def show_sizes(images: dict[str, sizes.Blobs]) -> None:
     """For each image: compressed, shared with others, only its own, and the download for whoever has another."""
     if not images:
-        raise UserError("no image was built from layers here yet; run: gpuyard build --builder layers")
+        raise UserError("no image was built from layers here yet; run: gpuyard build")
     shown = Table("image", "compressed", "shared", "unique", *(f"has {name}" for name in images), box=box.SIMPLE_HEAD)
     for name, found in sizes.sizes(images).items():
         downloads = (sizes.download(blobs, images[name]) for blobs in images.values())

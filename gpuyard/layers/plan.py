@@ -11,7 +11,7 @@ from gpuyard.wheels.fetcher import Wheel
 
 BIG = 20_000_000
 """Bytes of a wheel from which on it has a layer of its own."""
-SHELVES = 4
+SHELVES = 16
 """Small wheels of one lock lie on so many layers, by name: a changed one changes only its own layer."""
 
 

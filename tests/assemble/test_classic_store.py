@@ -17,6 +17,7 @@ import pytest
 from gpuyard import build, engine
 from gpuyard.assemble import builder, load
 from gpuyard.assemble.builder import Options
+from gpuyard.assemble.oci import Image
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.store import Store
@@ -64,41 +65,43 @@ def short_path() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.fixture
+def made(table: Catalogue, tmp_path: Path, docker_client: docker.DockerClient) -> tuple[small.Small, Image]:
+    """A small image in the user's store, put together with the engine of this machine."""
+    del docker_client
+    product = small.product(table, tmp_path, "gpuyard-small:classic")
+    return product, builder.assemble(product, build.revision(), Store(), Options())
+
+
 @pytest.mark.engine
-@pytest.mark.usefixtures("docker_client")
 def test_the_classic_store_takes_the_image(
-    table: Catalogue, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: tuple[small.Small, Image], short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loaded under its tags from zstd layers; a package of each kind is imported; a second load sends nothing."""
-    product = small.product(table, tmp_path, "gpuyard-small:classic")
-    store = Store()
-    image = builder.assemble(product, build.revision(), store, Options())
+    product, image = made
     with classic(short_path) as address:
         monkeypatch.setenv("DOCKER_HOST", address)
         assert not load.content_store(engine.client())
-        load.load(image, [product.tag, product.full_tag], store)
+        load.load(image, [product.tag, product.full_tag], Store())
         assert engine.client().images.get(product.full_tag).id == engine.client().images.get(product.tag).id
         command = ["docker", "run", "--rm", "--network", "none", "--entrypoint", "python", product.tag]
         subprocess.run([*command, "-c", "import six, yaml, zmq, contourpy"], check=True)
         monkeypatch.setattr(load, "_send", refuse)
-        load.load(image, [product.tag], store)
+        load.load(image, [product.tag], Store())
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("docker_client")
 def test_an_engine_whose_disk_is_full_says_so_and_keeps_its_tags(
-    table: Catalogue, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: tuple[small.Small, Image], short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its disk is smaller than the image: one line with the engine's words, and no tag."""
-    product = small.product(table, tmp_path, "gpuyard-small:classic")
-    store = Store()
-    image = builder.assemble(product, build.revision(), store, Options())
+    product, image = made
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "gpuyard-test", str(short_path)], check=True)
     try:
         with classic(short_path) as address:
             monkeypatch.setenv("DOCKER_HOST", address)
             with pytest.raises(UserError, match=r"the engine did not take the image: .*no space left on device"):
-                load.load(image, [product.tag], store)
+                load.load(image, [product.tag], Store())
             assert engine.client().images.list() == []
     finally:
         subprocess.run(["umount", str(short_path)], check=True)

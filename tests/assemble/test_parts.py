@@ -123,5 +123,5 @@ def test_the_newest_image_of_a_name_is_remembered(tmp_path: Path) -> None:
 def test_offline_is_for_layers(table: Catalogue) -> None:
     """BuildKit would ask the index; the refusal says what to use."""
     assert Options().offline is False
-    with pytest.raises(UsageError, match="--offline needs --builder layers"):
+    with pytest.raises(UsageError, match="--offline is of --builder layers"):
         build(product(table, None), builder="dockerfile", offline=True)
