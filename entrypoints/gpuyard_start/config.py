@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import keys, modes
 from .errors import Refusal
@@ -20,8 +20,7 @@ SSH = "ssh"
 SERVICES = (JUPYTER, SSH)
 
 
-@dataclass(frozen=True)
-class Ssh:
+class Ssh(NamedTuple):
     """sshd as it will be started: ``port`` must be had, 22 is taken where it can be."""
 
     port: int
@@ -30,8 +29,7 @@ class Ssh:
     strict: bool = False
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(NamedTuple):
     """The whole start, validated. No command and no service means a shell."""
 
     command: tuple[str, ...]

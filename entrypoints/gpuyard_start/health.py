@@ -7,8 +7,8 @@ import os
 import socket
 import sys
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import Refusal
 from .folder import become_owner, find_folder
@@ -17,8 +17,7 @@ STATE = "state.json"
 TIME_LIMIT = 3.0
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(NamedTuple):
     """Where a service answers. ``path`` is Jupyter's base URL."""
 
     port: int
@@ -26,8 +25,7 @@ class Service:
     tls: bool = False
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """What a start turned on, and whether it was given a GPU that can be asked."""
 
     services: dict[str, Service]
@@ -102,7 +100,8 @@ def fault(name: str, service: Service) -> str | None:
 def write_state(folder: Path, state: State) -> None:
     """Remembers what is on, for the health checks to come."""
     fresh = folder / f".{STATE}"
-    fresh.write_text(json.dumps({"started": time.time(), **asdict(state)}), "utf-8")
+    services = {name: service._asdict() for name, service in state.services.items()}
+    fresh.write_text(json.dumps({"started": time.time(), "services": services, "gpu": state.gpu}), "utf-8")
     fresh.replace(folder / STATE)
 
 

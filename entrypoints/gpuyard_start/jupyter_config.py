@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import Refusal
 from .values import flag, port
@@ -18,8 +18,7 @@ _URL_PATH = re.compile(r"/([A-Za-z0-9._~-]+/)*\Z")
 _ORIGIN = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?\Z")
 
 
-@dataclass(frozen=True)
-class Jupyter:
+class Jupyter(NamedTuple):
     """JupyterLab as it will be started. No token and no password hash: no login is asked for."""
 
     port: int

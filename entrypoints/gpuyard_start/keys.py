@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import Refusal
 
@@ -25,8 +24,7 @@ VARIABLES = ("SSH_PUBLIC_KEY", "PUBLIC_KEY")
 _EXPECTED = "expected one public key such as 'ssh-ed25519 AAAA… name'"
 
 
-@dataclass(frozen=True)
-class KeyLine:
+class KeyLine(NamedTuple):
     """One accepted line of an authorized_keys text, and where it was found."""
 
     line: str
@@ -47,6 +45,9 @@ def fields(blob: bytes) -> list[bytes]:
 
 def fingerprint(blob: bytes) -> str:
     """A key's fingerprint as ``ssh`` shows it."""
+    # Late, because it loads all of OpenSSL.
+    import hashlib
+
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 

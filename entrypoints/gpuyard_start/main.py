@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from . import (
     ca,
@@ -111,8 +110,7 @@ def check_services(wanted: config.Config, user: runtime.User) -> None:
         ssh.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """A start that has been validated: nothing was changed yet, and nothing is left to be refused."""
 
     target: users.Target | None

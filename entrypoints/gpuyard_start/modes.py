@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import Refusal
 
@@ -27,8 +27,7 @@ _EVERYWHERE = {"0.0.0.0", "*", "::", ""}
 _OPTION = re.compile(r"--?([\w.-]+?)(?:=(.*))?\Z", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Mode:
+class Mode(NamedTuple):
     """What the words after the image's name mean. ``service`` None: ``command`` is run as it is."""
 
     command: tuple[str, ...]

@@ -6,8 +6,8 @@ import os
 import pwd
 import resource
 import signal
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import mounts, users
 from .errors import Refusal
@@ -18,8 +18,7 @@ _ROOT_HOME = "/root"
 _ENOUGH_FILES = 1048576
 
 
-@dataclass(frozen=True)
-class User:
+class User(NamedTuple):
     """Who we are. ``name`` is None where the user has no entry in the system's list."""
 
     uid: int

@@ -7,8 +7,8 @@ import binascii
 import os
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import keys, mounts
 from .errors import Refusal
@@ -46,8 +46,7 @@ MaxStartups 100:30:200
 """
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(NamedTuple):
     """OpenSSH's own version, which decides what may stand in its settings."""
 
     major: int

@@ -10,8 +10,8 @@ import os
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 PROC = Path("/proc")
 # They end when what they carry ends, or with the container; shells and terminals ignore or pass on the signal
@@ -22,8 +22,7 @@ _SUPERVISOR = "s6-"
 _ENTERED = ("jupyter", "sshd")
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """One process: its number, its parent's, its name, and when it began, since numbers are used again."""
 
     pid: int

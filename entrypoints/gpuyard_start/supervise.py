@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import services
 from .log import Log
@@ -19,8 +19,7 @@ KILLED = 256
 _DOWN = 125
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How a service ended: with an exit code, or by a signal."""
 
     code: int

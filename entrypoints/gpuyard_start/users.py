@@ -7,8 +7,8 @@ import grp
 import os
 import pwd
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import mounts
 from .errors import Refusal
@@ -26,8 +26,7 @@ _USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
 _MAY_BE_GIVEN = (Path("/workspace"), Path("/mnt"), HOME)
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """The user to become. ``before`` is the image's own entry; None where the user list is not the image's."""
 
     uid: int
