@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 from .errors import Refusal
@@ -40,6 +39,9 @@ def running(folder: Path) -> bool:
 
 def remove(folder: Path) -> None:
     """Takes away what a start put there, secrets among it; a home that lies beside it stays."""
+    # Late, because a first start has nothing to take away, and this loads every kind of archive.
+    import shutil
+
     for name in OURS:
         path = folder / name
         if path.is_dir():
@@ -53,7 +55,8 @@ def make_scan_folder(folder: Path, fatal: bool) -> Path:
     if running(folder):
         raise Refusal("the services of this container are running already: stop it, or start another container", 1)
     # A container that was killed and is started again finds what the first start left.
-    remove(folder)
+    if any((folder / name).exists() for name in OURS):
+        remove(folder)
     scan = folder / SCAN
     control = scan / ".s6-svscan"
     control.mkdir(mode=0o700, parents=True)
