@@ -21,12 +21,7 @@ PACKAGES: dict[Layer, tuple[str, ...]] = {
 class Small(Product):
     """The default line with small locks, under a tag of the tests' own."""
 
-    folder: Path = Path()
     tag_name: str = "gpuyard-small:test"
-
-    @property
-    def locks(self) -> LockSet:
-        return LockSet(self.catalogue, self.line, self.python, self.folder)
 
     @property
     def tag(self) -> str:

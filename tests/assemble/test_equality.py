@@ -122,7 +122,7 @@ def test_both_builders_make_the_same_file_system(pair: Pair) -> None:
 @pytest.mark.engine
 def test_both_builders_make_the_same_default_image(table: Catalogue, docker_client: docker.DockerClient) -> None:
     """The default line's workbench at its full size, compared in the same way."""
-    made = [FullSize(table, table.default_line, "workbench", table.default_os, way) for way in ("docker", "layers")]
+    made = [FullSize(table, table.default_line, "workbench", table.default_os, way=way) for way in ("docker", "layers")]
     build.from_dockerfiles(made[0], "auto", False)
     build.from_layers(made[1], Options())
     try:

@@ -193,7 +193,7 @@ def test_a_layer_needs_little_memory_whatever_the_size_of_a_file(tmp_path: Path)
 
 def test_big_wheels_have_their_own_layer_and_small_ones_share_by_name(tmp_path: Path) -> None:
     """A changed small wheel changes its own shelf only; the order follows from the names."""
-    small = [Wheel(f"small{n}", "1", "00", tmp_path, 10) for n in range(40)]
+    small = [Wheel(f"small{n}", "1", "00", tmp_path, 10) for n in range(10 * SHELVES)]
     big = Wheel("big", "1", "00", tmp_path, BIG)
     planned = groups([*reversed(small), big])
     assert planned[0].wheels == (big,)
