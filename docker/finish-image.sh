@@ -56,43 +56,34 @@ if image["image"] == "devel" and not cuda.exists():
         (cuda / name).symlink_to(site / "nvidia" / f"cu{major}" / name)
     (cuda / "lib64" / "libcudart.so").symlink_to(f"../lib/libcudart.so.{major}")
 PY
+# What follows is for images that people work in.
+grep -q '"jupyter"' /etc/gpuyard/image.json || exit 0
+# JupyterLab asks everybody who opens it whether it may fetch news; here it may not.
+install -d /etc/jupyter/labconfig
+printf '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}\n' \
+  >/etc/jupyter/labconfig/page_config.json
 # Matplotlib draws Chinese, Japanese and Korean letters: by the one file of Debian's package that holds all three,
-# under a name of its own, and in bold too, because Matplotlib warns of a weight that a family lacks.
-compgen -G "/opt/venv/lib/python3*/site-packages/matplotlib" >/dev/null || exit 0
-/opt/venv/bin/python -B - <<'PY'
-import base64, hashlib, pathlib, sysconfig
-from fontTools.ttLib import TTCollection, TTFont
+# under a name of its own (of the same length), and in bold too: Matplotlib warns of a weight that a family lacks.
+/usr/bin/python3 -B - <<'PY'
+import pathlib
+import struct
 
-NAME = "Droid Sans CJK"
-SOURCE = "/usr/share/fonts-droid-fallback/truetype/DroidSansFallback.ttf"
-
-
-def face(weight, style):
-    font = TTFont(SOURCE, recalcTimestamp=False)
-    font["OS/2"].usWeightClass = weight
-    texts = {1: NAME, 2: style, 4: f"{NAME} {style}", 6: f"{NAME.replace(' ', '')}-{style}"}
-    for number, text in texts.items():
-        font["name"].setName(text, number, 3, 1, 0x409)
-        font["name"].setName(text, number, 1, 0, 0)
-    return font
-
-
-faces = TTCollection()
-faces.fonts = [face(400, "Regular"), face(700, "Bold")]
-folder = pathlib.Path("/usr/share/fonts/truetype/gpuyard")
-folder.mkdir()
-faces.save(folder / "DroidSansCJK.ttc", shareTables=True)
-
-# Among the defaults, so that a user's own matplotlibrc still comes after it.
-site = pathlib.Path(sysconfig.get_path("purelib"))
-defaults = site / "matplotlib/mpl-data/matplotlibrc"
-before = defaults.read_text()
-after = before.replace("#font.family:  sans-serif\n", f"#font.family:  sans-serif, {NAME}\n")
-assert after != before, "matplotlibrc has no line of the default family"
-defaults.write_text(after)
-digest = base64.urlsafe_b64encode(hashlib.sha256(after.encode()).digest()).rstrip(b"=").decode()
-for record in site.glob("matplotlib-*.dist-info/RECORD"):
-    name = "matplotlib/mpl-data/matplotlibrc,"
-    lines = [line for line in record.read_text().splitlines() if not line.startswith(name)]
-    record.write_text("\n".join([*lines, f"{name}sha256={digest},{len(after.encode())}"]) + "\n")
+font = pathlib.Path("/usr/share/fonts-droid-fallback/truetype/DroidSansFallback.ttf").read_bytes()
+old, new = "Droid Sans Fallback", "Droid Sans CJK Full"
+tables = {}
+for index in range(struct.unpack(">H", font[4:6])[0]):
+    tag, _, offset, length = struct.unpack(">4sLLL", font[12 + 16 * index : 28 + 16 * index])
+    tables[tag.decode()] = (offset, offset + length)
+start, end = tables["name"]
+names = font[start:end]
+for code in ("utf-16-be", "latin-1"):
+    names = names.replace(old.encode(code), new.encode(code))
+assert names != font[start:end], "the font has another name"
+font = font[:start] + names + font[end:]
+folder = pathlib.Path("/usr/local/share/fonts/gpuyard")
+folder.mkdir(parents=True)
+weight = tables["OS/2"][0] + 4
+for style, number in (("Regular", 400), ("Bold", 700)):
+    (folder / f"DroidSansCJK-{style}.ttf").write_bytes(font[:weight] + struct.pack(">H", number) + font[weight + 2 :])
+pathlib.Path("/etc/gpuyard/matplotlibrc").write_text(f"font.family: sans-serif, {new}\n")
 PY

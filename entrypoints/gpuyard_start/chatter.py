@@ -14,9 +14,17 @@ _CHATTER = re.compile(
 )
 
 
+# Warnings about Jupyter's own defaults, which nobody here can or should change.
+_DEFAULTS = re.compile(
+    r"Could not determine jupyterlab build status without nodejs|The websocket_ping_timeout .* cannot be longer"
+    r"|Notebook \S+ is not trusted"
+)
+
+
 class Chatter(logging.Filter):
-    """Drops such lines; a warning is none, whatever it says."""
+    """Drops such lines; any other warning is kept."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is kept."""
-        return record.levelno > logging.INFO or not _CHATTER.match(record.getMessage())
+        dropped = _CHATTER if record.levelno <= logging.INFO else _DEFAULTS
+        return not dropped.match(record.getMessage())

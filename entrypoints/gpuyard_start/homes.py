@@ -18,6 +18,18 @@ _MOVES = (
     ("TRITON_CACHE_DIR", ".triton", ""),
 )
 
+# A font for letters that Matplotlib's own lacks.
+_PICTURES = Path("/etc/gpuyard/matplotlibrc")
+
+
+def pictured(env: dict[str, str], ours: Path = _PICTURES) -> dict[str, str]:
+    """The environment in which Matplotlib reads the image's settings, unless the user has some."""
+    config = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME") or "/") / ".config")
+    own = (config / "matplotlib" / "matplotlibrc", Path(env.get("MPLCONFIGDIR") or "/nowhere") / "matplotlibrc")
+    if not ours.exists() or any(os.path.lexists(file) for file in own):
+        return env
+    return {"MATPLOTLIBRC": str(ours), **env}
+
 
 def _closed(folder: Path) -> bool:
     """Whether the folder, or the nearest one above it that exists, can't be written to."""

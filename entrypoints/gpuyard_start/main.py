@@ -151,7 +151,7 @@ def surroundings(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
     env, notice = runtime.environment(env, made.user, dropped=made.target is not None)
     if made.cache:
         env = caches.entered(env, made.cache)
-    env, closed = homes.moved(env)
+    env, closed = homes.moved(homes.pictured(env))
     env, temporary = runtime.temporary(env)
     for said in filter(None, (notice, closed, temporary)):
         log.warning(said)

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.image
 PICTURES = paths.ROOT / "build" / "browser"
 TOKEN = "browser-t0ken"
 PATIENCE = 60_000
+MEMORY = re.compile(r"Mem:\s+[\d.]+ / 3072.00 MB")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def run_cell(page: Page, text: str) -> None:
     cell = page.locator(".jp-CodeCell", has_text=text)
     cell.locator(".jp-InputArea-editor").click()
     page.keyboard.press("Control+Enter")
-    expect(cell.locator(".jp-InputArea-prompt")).to_have_text(re.compile(r"\[\d+\]:"), timeout=PATIENCE)
+    expect(cell.locator(".jp-InputArea-prompt").first).to_have_text(re.compile(r"\[\d+\]:"), timeout=PATIENCE)
 
 
 def menu(page: Page, *path: str) -> None:
@@ -78,6 +79,8 @@ def test_a_token_logs_in(page: Page) -> None:
         page.locator("#password_input").fill(token)
         page.locator("#login_submit").click()
     expect(page.locator(".jp-DirListing-item", has_text="first-steps.ipynb")).to_be_visible(timeout=PATIENCE)
+    expect(page.locator("#jp-main-statusbar")).to_contain_text(MEMORY, timeout=PATIENCE)
+    expect(page.get_by_text("official Jupyter news")).to_have_count(0)
     picture(page, "1-logged-in")
 
 
@@ -97,9 +100,7 @@ def test_the_first_notebook_trains_and_shows_its_picture(page: Page) -> None:
 
 def test_memory_stands_in_the_status_bar(page: Page) -> None:
     """The container's own limit, not the machine's memory."""
-    expect(page.locator("#jp-main-statusbar")).to_contain_text(
-        re.compile(r"Mem: [\d.]+ / 3[.\d]* GB"), timeout=PATIENCE
-    )
+    expect(page.locator("#jp-main-statusbar")).to_contain_text(MEMORY, timeout=PATIENCE)
 
 
 def test_a_terminal_takes_what_is_typed(page: Page, lab: Container) -> None:

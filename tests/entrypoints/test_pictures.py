@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -57,9 +58,15 @@ def test_letters_are_drawn_and_nothing_is_warned_of(run: Run) -> None:
     assert found["said"] == []
 
 
-def test_a_users_own_settings_of_matplotlib_still_count(run: Run) -> None:
-    """A matplotlibrc in the working folder or the home comes after the image's default."""
+def test_a_users_own_settings_of_matplotlib_still_count(run: Run, tmp_path: Path) -> None:
+    """A matplotlibrc in the working folder or in the home comes before the image's."""
     look = "import matplotlib; print(*matplotlib.rcParams['font.family'], sep=',')"
-    assert run("python", "-c", look).stdout == "sans-serif,Droid Sans CJK\n"
+    assert run("python", "-c", look).stdout == "sans-serif,Droid Sans CJK Full\n"
     script = f"echo 'font.family: serif' > matplotlibrc; python -c \"{look}\""
     assert run("sh", "-c", script).stdout == "serif\n"
+    own = "import matplotlib, os; print('MATPLOTLIBRC' in os.environ, *matplotlib.rcParams['font.family'])"
+    mounted = {str(tmp_path): {"bind": "/home/trainer/.config", "mode": "ro"}}
+    (tmp_path / "matplotlib").mkdir()
+    (tmp_path / "matplotlib" / "matplotlibrc").write_text("font.family: serif\n")
+    tmp_path.chmod(0o755)
+    assert run("python", "-c", own, volumes=mounted, environment={"XDG_CACHE_HOME": "/tmp"}).stdout == "False serif\n"

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import warnings
 from pathlib import Path
 
 from jupyter_core.paths import jupyter_config_path  # type: ignore[import-not-found, unused-ignore]
@@ -20,6 +21,8 @@ NAME = "jupyter_server_config"
 log = Log(os.environ.get("GPUYARD_LOG") or "text", "jupyter")
 for name in LOGGERS:
     logging.getLogger(name).addFilter(Chatter())
+# Of the memory figure's extension, once for every start.
+warnings.filterwarnings("ignore", message="date_default is deprecated")
 # Jupyter gives this function to the file.
 config = get_config()  # type: ignore[name-defined]  # noqa: F821
 for folder in reversed(jupyter_config_path()):
