@@ -130,6 +130,15 @@ def test_the_arch_list_equals_the_claim() -> None:
     assert is_failure(torch_libs.evaluate_archs({"archs": []}, NO_CLAIMS), "no CUDA code")
 
 
+def test_a_missing_symbol_version_names_the_standard_library_that_was_found() -> None:
+    """Which libstdc++ came first and the newest version it offers (C51); other errors are left alone."""
+    facts = {"stdcxx": "/old/libstdc++.so.6", "glibcxx": "GLIBCXX_3.4.19"}
+    error = "ImportError: /old/libstdc++.so.6: version `GLIBCXX_3.4.26' not found"
+    told = torch_libs.evaluate_import({"error": error, **facts}, CLAIMS)
+    assert is_failure(told, "(found first: /old/libstdc++.so.6, up to GLIBCXX_3.4.19)")
+    assert "found first" not in torch_libs.evaluate_import({"error": "ImportError: no", **facts}, CLAIMS).observed
+
+
 @pytest.mark.parametrize(
     ("facts", "owner"),
     [

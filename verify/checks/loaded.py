@@ -9,12 +9,14 @@ from typing import Any, Dict, Iterable, List
 
 from verify import system
 from verify.checks.common import failed, inside, listed, passed
+from verify.gpu_signs import loader_folders
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 
 CUDA_LIBRARY = re.compile(
     r"lib(cudart|cudnn|nccl|cublas|cufft|curand|cusolver|cusparse|nvJitLink|nvrtc|cupti)[\w-]*\.so"
 )
 DECOY = re.compile(CUDA_LIBRARY.pattern + r"|libstdc\+\+\.so|libgomp\.so")
+STANDARD = "libstdc++.so.6"
 GLIBCXX = re.compile(rb"GLIBCXX_3\.4\.(\d+)")
 UNSET = "unset LD_LIBRARY_PATH LD_PRELOAD (or take these folders and files out of them)"
 
@@ -54,6 +56,13 @@ def mapped(maps: str) -> Dict[str, Any]:
         "stdcxx": standard,
         "glibcxx": newest_glibcxx(standard),
     }
+
+
+def standard_library(maps: str) -> Dict[str, str]:
+    """The libstdc++ that is mapped; after a failed import, which unmaps it, the first one that the loader finds."""
+    places = (folder / STANDARD for folder in loader_folders())
+    path = mapped(maps)["stdcxx"] or next((str(place) for place in places if place.exists()), "")
+    return {"stdcxx": path, "glibcxx": newest_glibcxx(path)}
 
 
 def newest_glibcxx(path: str) -> str:

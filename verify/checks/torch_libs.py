@@ -16,7 +16,7 @@ from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 def probe_import() -> Facts:
     """The host has imported torch already, or kept the reason why it could not."""
     if torchhost.import_error:
-        return {"error": torchhost.import_error, **loaded.mapped(system.read(Path("/proc/self/maps")))}
+        return {"error": torchhost.import_error, **loaded.standard_library(system.read(Path("/proc/self/maps")))}
     import torch
 
     built = {"git": torch.version.git_version, "cxx11_abi": bool(torch.compiled_with_cxx11_abi())}
@@ -32,8 +32,8 @@ def evaluate_import(facts: Facts, claims: Claims) -> Verdict:
         return failed(text, expected, remedy, Owner.IMAGE)
     if "error" in facts:
         error = str(facts["error"])
-        if facts.get("stdcxx") and "GLIBCXX" in error:
-            error += f" (mapped: {facts['stdcxx']}, up to {facts['glibcxx']})"
+        if facts.get("stdcxx") and any(sign in error for sign in ("GLIBCXX", "CXXABI", "libstdc++")):
+            error += f" (found first: {facts['stdcxx']}, up to {facts['glibcxx'] or 'no version at all'})"
         owner = Owner.START if "LD_" in error or "undefined symbol" in error else Owner.IMAGE
         remedy = "unset LD_LIBRARY_PATH and LD_PRELOAD, then put the locked packages back (verify --only lock)"
         return failed(error, expected, remedy, owner)
