@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuyard import paths
 
 DOCS = paths.ROOT / "docs"
-OTHERS = ("containers.md", "support.md", "publish.md", "examples.md", "multi-node.md", "bench.md", "verify.md")
+OTHERS = ("bench*.md", "containers.md", "examples.md", "multi-node.md", "publish.md", "support.md", "verify*.md")
 """Pages whose commands have tests of their own."""
 
 RUN = {
@@ -59,7 +59,7 @@ class Block:
 
 def pages() -> list[str]:
     """The pages of this test, in order."""
-    return sorted(page.name for page in DOCS.glob("*.md") if page.name not in OTHERS)
+    return sorted(page.name for page in DOCS.glob("*.md") if not any(page.match(other) for other in OTHERS))
 
 
 def blocks(page: str | Path) -> list[Block]:

@@ -14,7 +14,7 @@ import typer
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
 from gpuyard.cli import app
-from tests.docs.pages import DOCS, NOT_RUN, OTHERS, RUN, Command, blocks, fits, pages
+from tests.docs.pages import DOCS, NOT_RUN, RUN, Command, blocks, fits, pages
 from tests.docs.shell import Desk, Typed
 from verify import registry
 from verify.cli import parser
@@ -75,11 +75,6 @@ def test_every_mark_is_known(page: str) -> None:
     """A mark that no test knows would hide its commands; and a page has some commands."""
     assert {block.need for block in blocks(page)} <= {*RUN, *NOT_RUN}
     assert commands(page, *RUN, *NOT_RUN)
-
-
-def test_every_page_is_somebodys() -> None:
-    """Each page is tried here, or by the tests of its own that OTHERS stands for."""
-    assert {page.name for page in DOCS.glob("*.md")} <= {*PAGES, *OTHERS}
 
 
 @pytest.mark.parametrize("page", PAGES)
