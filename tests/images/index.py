@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 MOUNT = "/index"
-INDEX = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": MOUNT, "UV_NO_INDEX": "1", "UV_FIND_LINKS": MOUNT}
+INDEX = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": MOUNT, "UV_OFFLINE": "1", "UV_FIND_LINKS": MOUNT}
 """Environment of a container whose only index is the folder at MOUNT."""
 
 
