@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import math
 import os
+import sys
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -94,6 +95,8 @@ class Training:
     def _say(self, text: str) -> None:
         if self.world.leads:
             tqdm.write(text)
+            # At once also where standard output is a pipe, such as to docker logs.
+            sys.stdout.flush()
 
     def _steps(self) -> None:
         made = len(self.progress.losses)
