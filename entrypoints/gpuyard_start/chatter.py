@@ -10,7 +10,7 @@ _CHATTER = re.compile(
     r"[\w-]+ \| extension was successfully |Registered [\w-]+ server extension|Prometheus metrics reporting disabled"
     r"|Writing Jupyter server cookie secret|JupyterLab (extension loaded|application directory)|Extension Manager is "
     r"|Serving (local )?notebooks from|Jupyter Server [\d.]+ is running|\s*(or )?https?://|Use Control-C to stop"
-    r"|Skipped non-installed server|Package \S+ took"
+    r"|Skipped non-installed server|Extension package \S+ took"
 )
 
 
