@@ -26,4 +26,4 @@ def new(
         return
     create(place, contents)
     print(*(f"{folder}/{path}" for path in contents), sep="\n")
-    print(f"Next: cd {folder} && docker compose build && docker compose --profile cpu run --rm cpu")
+    print(f"Next: cd {folder} && docker compose --profile cpu build && docker compose --profile cpu run --rm cpu")

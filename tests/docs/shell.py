@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -30,14 +31,20 @@ class Desk:
     """A folder, a home with an SSH key, and names and ports that nobody else on this machine uses."""
 
     folder: Path
-    image: str = ""
 
     def __post_init__(self) -> None:
         (self.folder / "work").mkdir(mode=0o777)
         (self.folder / "work").chmod(0o777)
         (self.folder / "home" / ".ssh").mkdir(parents=True, mode=0o700)
-        key = str(self.folder / "home" / ".ssh" / "id_ed25519")
+        key = self.folder / "home" / ".ssh" / "id_ed25519"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        # ssh goes by the account's home, whatever HOME says.
+        (self.folder / "bin").mkdir()
+        ssh = self.folder / "bin" / "ssh"
+        ssh.write_text(
+            f'#!/bin/sh\nexec {shutil.which("ssh")} -F none -o UserKnownHostsFile={key}.known -i {key} "$@"\n'
+        )
+        ssh.chmod(0o755)
 
     def type(self, commands: list[Command]) -> list[Typed]:
         """Runs them one after the other in one shell; a command that fails does not end it."""
@@ -57,11 +64,12 @@ class Desk:
         )
         parts = re.split(rf"\n{mark} (\d+)\n", done.stdout)
         assert len(parts) == 2 * len(commands) + 1, done.stdout + done.stderr
-        return [Typed(command, int(parts[2 * at + 1]), parts[2 * at]) for at, command in enumerate(commands)]
+        outputs = [part.replace(f"{self.prefix}-desk", "desk") for part in parts[::2]]
+        return [Typed(command, int(parts[2 * at + 1]), outputs[at]) for at, command in enumerate(commands)]
 
     def _env(self) -> dict[str, str]:
         env = {name: value for name, value in os.environ.items() if not DROPPED.match(name)}
-        path = f"{Path(sys.executable).parent}:{env['PATH']}"
+        path = f"{self.folder}/bin:{Path(sys.executable).parent}:{env['PATH']}"
         return {**env, "HOME": str(self.folder / "home"), "PATH": path, "NO_COLOR": "1", "COLUMNS": "200"}
 
     def _own(self, text: str) -> str:
@@ -71,8 +79,7 @@ class Desk:
         for port, own in self.ports.items():
             # The host's side of a port only; the container's stays.
             text = re.sub(rf"(127\.0\.0\.1:|-p ){port}\b", rf"\g<1>{own}", text)
-        # An agent's key would do as well, but the page means the one in the home.
-        return re.sub(r"^ssh ", "ssh -o UserKnownHostsFile=$HOME/.ssh/known_hosts -i $HOME/.ssh/id_ed25519 ", text)
+        return text
 
     @property
     def prefix(self) -> str:
