@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuyard import paths
 
 DOCS = paths.ROOT / "docs"
-OTHERS = ("bench*.md", "containers.md", "examples.md", "multi-node.md", "publish.md", "support.md", "verify*.md")
+OTHERS = ("bench*.md", "containers.md", "publish.md", "support.md", "verify*.md")
 """Pages whose commands have tests of their own."""
 
 RUN = {
