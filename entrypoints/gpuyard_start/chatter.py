@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 
-LOGGERS = ("ServerApp", "LabApp", "JupyterApp")
 _CHATTER = re.compile(
     r"[\w-]+ \| extension was successfully |Registered [\w-]+ server extension|Prometheus metrics reporting disabled"
     r"|Writing Jupyter server cookie secret|JupyterLab (extension loaded|application directory)|Extension Manager is "

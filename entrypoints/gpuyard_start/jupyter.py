@@ -16,25 +16,23 @@ _TIME = "%Y-%m-%dT%H:%M:%S%z"
 _TEXT: dict[str, object] = {"log_format": "%(asctime)s %(levelname)s jupyter: %(message)s", "log_datefmt": _TIME}
 # By a library that Jupyter's own events need; a traceback stays inside its object.
 _JSON: dict[str, object] = {
-    "logging_config": {
-        "formatters": {
-            "json": {
-                "()": "pythonjsonlogger.json.JsonFormatter",
-                "fmt": "%(asctime)s %(levelname)s %(message)s",
-                "datefmt": _TIME,
-                "rename_fields": {"asctime": "time", "levelname": "level"},
-                "static_fields": {"source": "jupyter"},
-            }
-        },
-        "handlers": {"console": {"formatter": "json"}},
-    }
+    "()": "pythonjsonlogger.json.JsonFormatter",
+    "fmt": "%(asctime)s %(levelname)s %(message)s",
+    "datefmt": _TIME,
+    "rename_fields": {"asctime": "time", "levelname": "level"},
+    "static_fields": {"source": "jupyter"},
 }
 
 
 def _log(log_style: str) -> dict[str, object]:
-    """How Jupyter writes its lines."""
+    """How Jupyter writes its lines, and which it leaves out."""
+    handler: dict[str, object] = {"filters": ["chatter"]}
+    more: dict[str, object] = {"filters": {"chatter": {"()": "entrypoints.gpuyard_start.chatter.Chatter"}}}
+    if log_style == "json":
+        more["formatters"] = {"json": _JSON}
+        handler["formatter"] = "json"
     level = "ERROR" if log_style == "quiet" else "INFO"
-    return {**(_JSON if log_style == "json" else _TEXT), "log_level": level}
+    return {**_TEXT, "log_level": level, "logging_config": {**more, "handlers": {"console": handler}}}
 
 
 def _address(jupyter: Jupyter) -> dict[str, object]:

@@ -71,7 +71,7 @@ def supervise_beside(scan: Path, env: dict[str, str]) -> None:
     if child == 0:
         if os.fork() == 0:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            become(services.SVSCAN, (services.SVSCAN, str(scan)), env)
+            become(services.SUPERVISOR, (services.SUPERVISOR, str(scan)), env)
         os._exit(0)
     os.waitpid(child, 0)
 
@@ -190,7 +190,7 @@ def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
     wanted, command = made.wanted, made.command
     env = prepare(made, env, log)
     # Once more: an environment that was just made comes first on PATH.
-    file = resolve(command[0], env.get("PATH", os.defpath)) if command else services.SVSCAN
+    file = resolve(command[0], env.get("PATH", os.defpath)) if command else services.SUPERVISOR
     if not wanted.services:
         if wanted.offered and any(env.get(name) for name in (*keys.VARIABLES, "JUPYTER_TOKEN")):
             log.info("a command was given: the services stay off; GPUYARD_SERVICES=jupyter,ssh turns them on")

@@ -12,7 +12,7 @@ from pathlib import Path
 from .errors import Refusal
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "services"
-SVSCAN = "/usr/bin/s6-svscan"
+SUPERVISOR = str(PROGRAMS / "s6-keeper")
 SCAN = "services"
 PRIVATE = "ssh"
 # Everything a start puts into its folder.

@@ -15,7 +15,7 @@ from entrypoints.gpuyard_start.stopping import Process
 # pid, parent, name
 INFRASTRUCTURE = [
     (1, 0, "tini"),
-    (2, 1, "s6-svscan"),
+    *((8, 1, "s6-keeper"), (2, 8, "s6-svscan")),
     *((3, 2, "s6-supervise"), (4, 2, "s6-supervise"), (5, 2, "s6-supervise"), (6, 2, "s6-supervise")),
     *((7, 2, "stop"), (10, 3, "jupyter-lab"), (20, 4, "sshd"), (21, 6, "s6-log"), (30, 5, "run"), (31, 30, "sleep")),
 ]
@@ -54,7 +54,7 @@ def test_what_left_its_session_is_told_unless_a_command_runs() -> None:
 
 def test_a_service_that_is_down_is_no_hindrance() -> None:
     """Its supervisor has no child."""
-    assert stopping.workers(world(*INFRASTRUCTURE[:4]), True) == []
+    assert stopping.workers(world(*INFRASTRUCTURE[:5]), True) == []
 
 
 def test_a_process_is_read_as_the_kernel_shows_it() -> None:

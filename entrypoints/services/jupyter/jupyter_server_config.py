@@ -1,7 +1,6 @@
 # Jupyter's settings: the user's own files first, as Jupyter itself reads them, then those of this start, so that
 # a forgotten file in a mounted home can't open the server. They lie beside this file's link, in a private folder.
 import json
-import logging
 import os
 import warnings
 from pathlib import Path
@@ -14,13 +13,10 @@ from traitlets.config import (  # type: ignore[import-not-found, unused-ignore]
     PyFileConfigLoader,
 )
 
-from entrypoints.gpuyard_start.chatter import LOGGERS, Chatter
 from entrypoints.gpuyard_start.log import Log
 
 NAME = "jupyter_server_config"
 log = Log(os.environ.get("GPUYARD_LOG") or "text", "jupyter")
-for name in LOGGERS:
-    logging.getLogger(name).addFilter(Chatter())
 # Of the memory figure's extension, once for every start.
 warnings.filterwarnings("ignore", message="date_default is deprecated")
 # Jupyter gives this function to the file.
