@@ -238,10 +238,11 @@ def test_another_cuda_and_another_numpy_are_named(spoilt: House, product: Produc
 
 def test_variables_and_paths_that_lie_are_named(kept: House) -> None:
     """An ENV that says another torch, and a `python` that is not the image's."""
-    found = kept.findings("image-env,python", PYTORCH_VERSION="9.9.9", PATH="/usr/local/bin:/usr/bin:/bin")
+    assert kept.run("mkdir -p /tmp/other/bin && ln -sf /usr/bin/python3 /tmp/other/bin/python")[0] == 0
+    found = kept.findings("image-env,python", PYTORCH_VERSION="9.9.9", PATH="/tmp/other/bin:/usr/local/bin:/usr/bin")
     assert "PYTORCH_VERSION=9.9.9" in found["image-env"]["observed"]
     assert found["python"]["status"] == "fail"
-    assert "python on PATH is in" in found["python"]["observed"] or "Python" in found["python"]["observed"]
+    assert "python on PATH is in /tmp/other" in found["python"]["observed"]
 
 
 def test_the_licences_of_torch_and_nvidia_are_in_the_image(kept: House, product: Product) -> None:
