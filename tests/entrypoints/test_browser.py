@@ -23,7 +23,7 @@ from .web import PORTS, healthy
 pytestmark = pytest.mark.image
 PICTURES = paths.ROOT / "build" / "browser"
 TOKEN = "browser-t0ken"
-PATIENCE = 60_000
+PATIENCE = 90_000
 MEMORY = re.compile(r"Mem:\s+[\d.]+ / 3072.00 MB")
 
 
@@ -48,6 +48,7 @@ def page(lab: Container) -> Iterator[Page]:
         page.set_default_timeout(PATIENCE)
         page.goto(f"http://127.0.0.1:{host_port(lab, 8888)}/lab")
         yield page
+        picture(page, "last")
         browser.close()
 
 
@@ -87,6 +88,7 @@ def test_a_token_logs_in(page: Page) -> None:
 def test_the_first_notebook_trains_and_shows_its_picture(page: Page) -> None:
     """Opened by hand and run cell by cell."""
     page.locator(".jp-DirListing-item", has_text="first-steps.ipynb").dblclick()
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle", timeout=PATIENCE)
     for text in ("import torch", "torch.manual_seed", "plt.subplots"):
         run_cell(page, text)
     expect(page.get_by_text(re.compile(r"loss: 0\.\d+ at the start, 0\.\d+ at the end"))).to_be_visible()
