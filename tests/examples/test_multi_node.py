@@ -20,7 +20,7 @@ from tests.containers import Run
 
 pytestmark = [pytest.mark.image, pytest.mark.full]
 FILE = paths.ROOT / "compose.multi-node.yaml"
-TRAIN = "examples.classify --dropout 0 --epochs 60 --patience 60 --save-seconds 1"
+TRAIN = "examples.classify --dropout 0 --epochs 30 --patience 30 --save-seconds 1"
 SHOW = "print(open('/mnt/models/classify-rnn/trace.json').read())"
 
 
@@ -94,7 +94,7 @@ def alone(docker_client: docker.DockerClient, image: str) -> list[float]:
 def test_a_killed_node_comes_back_and_the_course_is_the_same(nodes: Nodes, alone: list[float], killed: str) -> None:
     """Whichever it is, also the one where the nodes meet; each loss is one process's within rounding."""
     nodes.compose("up", "--detach")
-    nodes.until(lambda: "epoch 4/60" in nodes.logs("node0") + nodes.logs("node1"))
+    nodes.until(lambda: "epoch 4/30" in nodes.logs("node0") + nodes.logs("node1"))
     nodes.crash(killed)
     nodes.until(lambda: "goes on after step" in nodes.logs("node0") + nodes.logs("node1"))
     nodes.until(nodes.finished)
@@ -105,7 +105,7 @@ def test_a_killed_node_comes_back_and_the_course_is_the_same(nodes: Nodes, alone
 def test_the_node_that_is_left_goes_on_and_takes_the_other_back(nodes: Nodes, alone: list[float]) -> None:
     """With one to two nodes, a lost one costs a restart and no wait; its return costs another."""
     nodes.compose("up", "--detach", NODES="1:2")
-    nodes.until(lambda: "epoch 2/60" in nodes.logs("node0") + nodes.logs("node1"))
+    nodes.until(lambda: "epoch 2/30" in nodes.logs("node0") + nodes.logs("node1"))
     nodes.node("node1").kill()
     nodes.until(lambda: "goes on after step" in nodes.logs("node0"))
     nodes.node("node1").start()
