@@ -98,7 +98,12 @@ def _tree(top: Path, closed: frozenset[Path]) -> Iterator[Path]:
     yield top
     if top.is_symlink() or not top.is_dir():
         return
-    for entry in sorted(top.iterdir()):
+    try:
+        entries = sorted(top.iterdir())
+    except OSError:
+        # Root without its usual rights: what it can't see it can't give.
+        return
+    for entry in entries:
         yield from _tree(entry, closed)
 
 
@@ -127,7 +132,7 @@ def give(target: Target, home: Path = HOME) -> list[str]:
             os.chown(path, target.uid, target.gid, follow_symlinks=False)
         except OSError as error:
             # Where the whole image is read-only, the line about the home says so once.
-            if path in target.give or error.errno != errno.EROFS:
+            if path in target.give or (error.errno != errno.EROFS and not faults):
                 faults.append(f"{path} can't be given to uid {target.uid} ({error.strerror})")
     return faults
 
