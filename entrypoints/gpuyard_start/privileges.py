@@ -123,7 +123,7 @@ def give(target: Target, home: Path = HOME) -> list[str]:
     before = target.before
     trees = [path for top in (home, Path("/var/lib/gpuyard")) for path in _tree(top, closed)]
     single = [path for path in (*_OURS, *_environment_folders()) if path.exists() and path not in closed]
-    faults = []
+    faults: list[str] = []
     for path in dict.fromkeys((*trees, *single, *target.give)):
         found = path.lstat()
         if path not in target.give and (before is None or found.st_uid != before.pw_uid):
