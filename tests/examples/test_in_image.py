@@ -61,9 +61,8 @@ def test_titles_are_told_apart_and_a_killed_training_ends_the_same(
     mounts = {volume: {"bind": "/mnt/models", "mode": "rw"}}
     with run_container(CLASSIFY, volumes=mounts) as container:
         waited(container, "epoch 4/12")
-        began = time.monotonic()
-        container.stop(timeout=10)
-        assert time.monotonic() - began < 5
+        # Docker would kill it after 5 seconds, and the code would not be 0.
+        container.stop(timeout=5)
         assert container.wait()["StatusCode"] == 0
         assert "classify: asked to end by SIGTERM: saved after step" in container.logs().decode()
     with run_container(CLASSIFY, volumes=mounts) as container:
@@ -119,6 +118,7 @@ print(json.dumps({"text": text, "images": images}))
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "said", "pictures"),
     [
