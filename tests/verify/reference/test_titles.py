@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from verify.reference.titles import CLASSES, ECONOMY, SPORT, TITLES
+from verify.reference.titles import CLASSES, TITLES
+from verify.reference.titles_economy import ECONOMY
+from verify.reference.titles_sport import SPORT
 
 
 def test_both_classes_are_equal_in_number_and_together_at_least_200() -> None:
