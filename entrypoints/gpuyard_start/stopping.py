@@ -78,6 +78,14 @@ def workers(everyone: dict[int, Process], others: bool) -> list[Process]:
     return found
 
 
+def logins(everyone: dict[int, Process]) -> list[Process]:
+    """The sessions of sshd. An idle shell outlives the signal, and its session keeps sshd's log open, for whose end
+    the supervisor waits; told itself, the session hangs up on the shell."""
+    supervisor = {process.pid for process in everyone.values() if process.name.startswith(_SUPERVISOR)}
+    sshd = {process.pid for process in everyone.values() if process.name == "sshd" and process.parent in supervisor}
+    return [process for process in everyone.values() if process.name.startswith("sshd") and process.parent in sshd]
+
+
 def tell(found: list[Process]) -> list[Process]:
     """Sends SIGTERM to each; those that it reached."""
     reached = []
@@ -97,4 +105,5 @@ def main() -> None:
     waited = tell(workers(processes(), others=alone))
     while waited := [process for process in waited if read(process.pid) == process]:
         time.sleep(0.05)
+    tell(logins(processes()))
     subprocess.run(["/usr/bin/s6-svscanctl", "-t", str(scan)], check=False)

@@ -65,8 +65,10 @@ def test_a_users_own_settings_of_matplotlib_still_count(run: Run, tmp_path: Path
     script = f"echo 'font.family: serif' > matplotlibrc; python -c \"{look}\""
     assert run("sh", "-c", script).stdout == "serif\n"
     own = "import matplotlib, os; print('MATPLOTLIBRC' in os.environ, *matplotlib.rcParams['font.family'])"
-    mounted = {str(tmp_path): {"bind": "/home/trainer/.config", "mode": "ro"}}
+    mounted = {str(tmp_path): {"bind": "/home/trainer/.config", "mode": "rw"}}
     (tmp_path / "matplotlib").mkdir()
     (tmp_path / "matplotlib" / "matplotlibrc").write_text("font.family: serif\n")
-    tmp_path.chmod(0o755)
+    # Matplotlib reads settings only from a folder that it could write to.
+    for folder in (tmp_path, tmp_path / "matplotlib"):
+        folder.chmod(0o777)
     assert run("python", "-c", own, volumes=mounted, environment={"XDG_CACHE_HOME": "/tmp"}).stdout == "False serif\n"

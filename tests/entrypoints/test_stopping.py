@@ -46,6 +46,15 @@ def test_kernels_and_programs_of_sessions_are_told_at_their_top() -> None:
     assert told(True, *ENTERED) == told(False, *ENTERED) == {40, 43, 53}
 
 
+def test_logins_are_hung_up_on_at_their_top() -> None:
+    """The session's own process, neither the server nor the shell; an older sshd names both alike."""
+    assert [process.pid for process in stopping.logins(world(*INFRASTRUCTURE, *ENTERED))] == [50]
+    assert [process.pid for process in stopping.logins(world(*INFRASTRUCTURE, (50, 20, "sshd"), (51, 50, "sshd")))] == [
+        50
+    ]
+    assert stopping.logins(world(*INFRASTRUCTURE)) == []
+
+
 def test_what_left_its_session_is_told_unless_a_command_runs() -> None:
     """tmux, docker exec and nohup; the signal has reached a command and its children already."""
     assert told(True, *OUTSIDE) == {62, 70, 80}
