@@ -15,6 +15,7 @@ from tests.containers import Run
 pytestmark = pytest.mark.image
 PURE = ("pytest", "pluggy", "iniconfig", "packaging", "Pygments")
 FILES = (
+    "reference/test_models.py",
     "reference/test_training.py",
     "test_compute.py",
     "test_compute_shm.py",

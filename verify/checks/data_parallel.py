@@ -71,7 +71,7 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
 CHECKS: List[Check] = [
     Check(
         "data-parallel",
-        "distributed",
+        "nccl",
         Level.MULTI_GPU,
         "DataParallel gives one GPU's result",
         probe,
