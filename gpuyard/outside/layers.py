@@ -61,12 +61,16 @@ def overlay_folders(container: Container) -> list[Path]:
 
 
 def lower_folders(mountinfo: str) -> list[Path]:
-    """The lower directories of the overlay mounted on ``/``, bottom first."""
+    """The lower directories of the overlay mounted on ``/``, bottom first.
+
+    Of many layers they are given relative to the folder of all layers, two above the upper directory: the options
+    of a mount have to fit on a page.
+    """
     for line in mountinfo.splitlines():
         place, _, source = line.partition(" - ")
-        found = re.search(r"lowerdir=([^,]+)", source)
+        found = re.search(r"lowerdir=([^,]+),upperdir=([^,]+)", source)
         if place.split()[4:5] == ["/"] and source.startswith("overlay") and found:
-            return [Path(folder) for folder in reversed(found[1].split(":"))]
+            return [Path(found[2]).parents[1] / folder for folder in reversed(found[1].split(":"))]
     return []
 
 

@@ -78,7 +78,8 @@ def test_a_directory_gives_the_same_as_the_tar(tmp_path: Path) -> None:
 
 def test_the_layers_of_a_mounted_root_are_read_bottom_first() -> None:
     """The kernel lists the uppermost first; only the mount on / counts."""
-    line = "9 8 0:1 / {} rw - overlay overlay rw,lowerdir=/l/3:/l/2:/l/1,upperdir=/u,workdir=/w"
+    line = "9 8 0:1 / {} rw - overlay overlay rw,lowerdir=/l/3:/l/2:/l/1,upperdir=/s/9/fs,workdir=/w"
     text = line.format("/mnt/other").replace("/l/", "/m/") + "\n" + line.format("/")
     assert lower_folders(text) == [Path("/l/1"), Path("/l/2"), Path("/l/3")]
+    assert lower_folders(line.format("/").replace("/l/", "")) == [Path("/s/1"), Path("/s/2"), Path("/s/3")]
     assert lower_folders("9 8 0:1 / / rw - ext4 /dev/sda rw") == []
