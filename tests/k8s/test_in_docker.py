@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from docker.models.containers import Container
 
+from gpuyard.outside.wait import until
 from gpuyard.render import pods as pods_
 from gpuyard.render.kubernetes import build
 from gpuyard.render.pods import Cluster
@@ -30,6 +32,12 @@ def options(container: Object, pod: Object) -> dict[str, Any]:
     }
 
 
+def logs(container: Container) -> list[str]:
+    """The words on its standard output so far."""
+    said: bytes = container.logs(stderr=False)
+    return said.decode().split()
+
+
 def test_the_image_runs_under_the_pods_rules(run_container: Runner, image: str) -> None:
     """Without any capability, without a way to become root: verify judges, the command runs, the probe answers."""
     command = ("sh", "-c", "id -u; echo $PET_NNODES $PET_NPROC_PER_NODE; while :; do sleep 1; done")
@@ -39,5 +47,5 @@ def test_the_image_runs_under_the_pods_rules(run_container: Runner, image: str) 
     with run_container(judge["args"], image, **options(judge, pod)) as container:
         assert container.wait(timeout=60)["StatusCode"] == 0, container.logs().decode()
     with run_container(train["args"], image, **options(train, pod)) as container:
-        probe = container.exec_run([pods_.HEALTH])
-        assert (probe.exit_code, container.logs(stderr=False).decode().split()) == (0, ["1000", "1", "1"])
+        said = until(lambda: logs(container) if len(logs(container)) > 2 else [], seconds=30)
+        assert (said, container.exec_run([pods_.HEALTH]).exit_code) == (["1000", "1", "1"], 0)
