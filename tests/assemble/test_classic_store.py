@@ -28,7 +28,7 @@ BRIDGE = "gpuyard-test0"
 
 
 @contextlib.contextmanager
-def classic(folder: Path) -> Iterator[str]:
+def classic(folder: Path, *options: str) -> Iterator[str]:
     """The address of a second engine, which keeps images as engines before containerd's store did."""
     settings, socket = folder / "daemon.json", f"unix://{folder}/docker.sock"
     settings.write_text(json.dumps({"features": {"containerd-snapshotter": False}, "storage-driver": "overlay2"}))
@@ -36,7 +36,8 @@ def classic(folder: Path) -> Iterator[str]:
     command = ["dockerd", "--config-file", str(settings), "--host", socket, "--pidfile", str(folder / "pid")]
     command += ["--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"), "--bridge", BRIDGE]
     with (folder / "log").open("w") as log:
-        daemon = subprocess.Popen([*command, "--iptables=false", "--ip6tables=false"], stdout=log, stderr=log)
+        command += ["--iptables=false", "--ip6tables=false", *options]
+        daemon = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         wait(socket, daemon, folder / "log")
         yield socket
