@@ -7,6 +7,8 @@ set -euo pipefail
 parts=/mnt/gpuyard
 started=/tmp/started
 
+# The search for changes, below, is three times as fast when another has just read the same folders.
+find / -xdev -cnewer /proc/self >/dev/null &
 mkdir -p "$parts"
 tar -xf - -C "$parts"
 touch "$started"
@@ -18,4 +20,8 @@ find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /mnt -o -path /
   -o -path /etc/hosts -o -path /etc/hostname -o -path /etc/resolv.conf -o -path /.dockerenv \) -prune \
   -o -cnewer "$started" ! -path / -print0 |
   LC_ALL=C sort -z |
-  tar -cf - -P --no-recursion --null --files-from=-
+  tar -cf /tmp/results -P --no-recursion --null --files-from=-
+# The reader takes an answer without this last file for none.
+touch /tmp/gpuyard-complete
+tar -rf /tmp/results -C /tmp gpuyard-complete
+cat /tmp/results

@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import logging
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from gpuyard.build import revision
-from gpuyard.commands import (
-    bases,
-    build,
-    clean,
-    diff,
-    engine,
-    fetch,
-    inspect_,
-    list_,
-    lock,
-    new,
-    page,
-    pick,
-    pipeline,
-    publish,
-    render,
-    report,
-    reproduce,
-    run,
-    tags,
-    update,
-    verify,
-)
 from gpuyard.errors import UserError
 
 HELP = """PyTorch + CUDA training images, built from hash-locked parts and proven from inside.
@@ -40,35 +18,54 @@ HELP = """PyTorch + CUDA training images, built from hash-locked parts and prove
 Exit codes: 0 done; 1 refused or failed; 2 words it does not know; verify also 3: a required check could
 not run.
 """
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
-app.command("build")(build.build)
-app.command("fetch")(fetch.fetch)
-app.command("reproduce")(reproduce.reproduce_)
-app.command("verify")(verify.verify)
-app.command("tags")(tags.tags)
-app.command("publish")(publish.publish)
-app.command("pipeline")(pipeline.pipeline)
-app.command("inspect")(inspect_.inspect)
-app.command("run")(run.run)
-app.command("list")(list_.list_)
-app.command("pick")(pick.pick)
-app.command("diff")(diff.diff)
-app.command("bases")(bases.bases)
-app.command("lock")(lock.lock)
-app.command("update")(update.update)
-app.command("report")(report.report)
-app.command("page")(page.page)
-app.command("clean")(clean.clean)
-app.command("new")(new.new)
-app.add_typer(engine.app, name="engine")
-app.add_typer(render.app, name="render")
+COMMANDS = (
+    "build",
+    "fetch",
+    "reproduce",
+    "verify",
+    "tags",
+    "publish",
+    "pipeline",
+    "inspect",
+    "run",
+    "list",
+    "pick",
+    "diff",
+    "bases",
+    "lock",
+    "update",
+    "report",
+    "page",
+    "clean",
+    "new",
+    "engine",
+    "render",
+)
+"""Each is a module of gpuyard.commands: a function of that name, or an application of its own."""
+TAKEN = ("inspect", "list", "reproduce")
+"""Names that mean something else in Python or where they are used: theirs end with an underscore."""
 
 
-@app.callback(invoke_without_command=True)
+def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The application with these commands. Only their modules are imported, which takes most of a short command."""
+    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+    app.callback(invoke_without_command=True)(_options)
+    for name in names:
+        word = f"{name}_" if name in TAKEN else name
+        module = importlib.import_module(f"gpuyard.commands.{word}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, word))
+    return app
+
+
 def _options(
     version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the commit.")] = False,
 ) -> None:
     if version:
+        from gpuyard.build import revision
+
         print(f"gpuyard {revision() or 'outside git'}")
         raise typer.Exit
 
@@ -79,6 +76,7 @@ def main(argv: list[str] | None = None) -> None:
     ours, command = _split(words)
     logging.basicConfig(level=logging.WARNING, format="gpuyard: %(message)s")
     try:
+        app = application(ours[:1] if ours[:1] and ours[0] in COMMANDS else COMMANDS)
         app(args=ours, obj=command, prog_name="gpuyard")
     except UserError as error:
         print(f"gpuyard: {error}", file=sys.stderr)

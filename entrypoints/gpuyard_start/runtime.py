@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
-from . import mounts, users
+from . import mounts, namespaces, users
 from .errors import Refusal
 from .folder import make_folder
 
@@ -107,9 +107,14 @@ def _advice(folder: Path, found: os.stat_result, uid: int, rooted: bool) -> str:
         return f"its mode is {found.st_mode & 0o7777:04o}: chmod u+rwx it"
     if not mounts.is_mounted(folder, mounts.points()):
         return f'mount a folder of yours there, as in -v "$PWD:{folder}"'
+    chown = f"chown it to {namespaces.on_host(uid)} on the host"
+    if namespaces.is_strange(found.st_uid):
+        return f"that is any user of the host outside of this container's user namespace: {chown}, or add --userns host"
     if found.st_uid == 0:
         given = f"-e {users.CHOWN}={folder}"
-        return f"chown it to {uid} on the host, or add {given if rooted else '--user root ' + given}"
+        return (
+            f"chown it to {namespaces.on_host(uid)} on the host, or add {given if rooted else '--user root ' + given}"
+        )
     numbers = f"-e {users.UID[0]}={found.st_uid} -e {users.GID[0]}={found.st_gid}"
     if rooted:
         return f"start with {numbers}"

@@ -16,7 +16,7 @@ SUPERVISOR = str(PROGRAMS / "s6-keeper")
 SCAN = "services"
 PRIVATE = "ssh"
 # Everything a start puts into its folder.
-OURS = (SCAN, PRIVATE, "state.json", "fatal", "verdict")
+OURS = (SCAN, PRIVATE, "state.json", "fatal", "verdict", "stopping")
 # The container has to be gone within two seconds of being told to stop.
 KILL_AFTER_MS = "1200"
 

@@ -6,6 +6,7 @@ Docker waits is Docker's affair: whoever has not ended by then is killed by it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -18,6 +19,8 @@ PROC = Path("/proc")
 # in ways that would cut a program's own handling short.
 _CARRIERS = ("bash", "dash", "sh", "zsh", "fish", "session", "screen", "SCREEN", "tini")
 _SUPERVISOR = "s6-"
+# A kernel looks for it when a cell has ended.
+SIGN = "stopping"
 # The services that people's programs run below.
 _ENTERED = ("jupyter", "sshd")
 
@@ -102,6 +105,8 @@ def main() -> None:
     """Runs in the scan folder. ``fatal`` says that no command of the user's runs beside the services."""
     scan = Path.cwd()
     alone = (scan.parent / "fatal").read_text("utf-8").strip() == "yes"
+    with contextlib.suppress(OSError):
+        (scan.parent / SIGN).touch()
     waited = tell(workers(processes(), others=alone))
     while waited := [process for process in waited if read(process.pid) == process]:
         time.sleep(0.05)

@@ -115,3 +115,14 @@ def ended() -> int:
         code = 0
     services.remove(scan.parent)
     return code
+
+
+def lost(scan: Path, signal: int, style: str) -> int:
+    """Says that the supervisor itself was killed; the code to end with."""
+    folder = scan.parent
+    alone = (folder / "fatal").read_text("utf-8").strip() == "yes"
+    outcome = "the container ends" if alone else "JupyterLab and SSH are started again no more, your command goes on"
+    Log(style, "start").error(f"the services' supervisor was killed by signal {signal}: {outcome}")
+    if alone:
+        services.remove(folder)
+    return 128 + signal

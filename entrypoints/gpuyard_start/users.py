@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from . import mounts
+from . import mounts, namespaces
 from .errors import Refusal
 from .values import flag
 
@@ -56,6 +56,16 @@ def _number(env: dict[str, str], names: tuple[str, ...]) -> int | None:
     if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST_ID):
         raise Refusal(f"{name} is '{text}': expected a number from 0 to {_LARGEST_ID}, as 'id' prints it")
     return int(text)
+
+
+def _refuse_outside(kind: str, number: int, setting: str) -> None:
+    """A user namespace may hold a part of the numbers only."""
+    if not namespaces.exists(kind, number):
+        last = max(part.here + part.length for part in namespaces.ranges(kind)) - 1
+        raise Refusal(
+            f"{setting} is {number}, but this container's user namespace has numbers up to {last} only: choose one of"
+            " those, or add --userns host"
+        )
 
 
 def _name(env: dict[str, str], before: pwd.struct_passwd | None) -> str:
@@ -122,9 +132,10 @@ def target(env: dict[str, str], uid: int, gid: int) -> Target | None:
             return None
         raise Refusal("GPUYARD_UID is 0, which is root: choose your own uid ('id -u'), or say GPUYARD_ALLOW_ROOT=yes")
     _refuse_taken(chosen, before)
-    return Target(
-        chosen, group if group is not None else before.pw_gid if before else chosen, _name(env, before), before, folders
-    )
+    chosen_group = group if group is not None else before.pw_gid if before else chosen
+    _refuse_outside("uid", chosen, UID[0])
+    _refuse_outside("gid", chosen_group, GID[0])
+    return Target(chosen, chosen_group, _name(env, before), before, folders)
 
 
 def listable(found: Target) -> bool:

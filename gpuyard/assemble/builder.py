@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from gpuyard import bake, base, claims, paths
 from gpuyard.assemble import configuration, foundation, load, oci
@@ -60,9 +61,16 @@ def base_beside_fetching(product: Product, store: Store, options: Options) -> fo
 
 
 def make_layers(product: Product, stage: Path, below: foundation.Base, store: Store, options: Options) -> list[Layer]:
-    """All layers above the base, from the bottom up."""
-    locks = [read(product.locks.path(layer)) for layer in product.layers]
+    """All layers above the base, from the bottom up; ours is made beside those of the wheels."""
     making = Making(product, store, below, options)
+    with ThreadPoolExecutor(1, thread_name_prefix="files") as beside:
+        last = beside.submit(making.files, stage)
+        return [*make_wheels(product, making, options), last.result()]
+
+
+def make_wheels(product: Product, making: Making, options: Options) -> list[Layer]:
+    """The layers of the wheels of all locks, from the bottom up."""
+    locks = [read(product.locks.path(layer)) for layer in product.layers]
     wanted = [locked for lock in locks for locked in making.missing(lock)]
     with pool(options.workers) as making.executor:
         with meter("wheels", len(wanted)) as shown, fetching(making.fetcher, wanted, shown.moved) as futures:
@@ -76,8 +84,7 @@ def make_layers(product: Product, stage: Path, below: foundation.Base, store: St
             for done_layer in as_completed(results):
                 shown.moved(done_layer.result().size)
                 shown.finished()
-        layers = [future.result() for future in results]
-    return [*layers, making.files(stage)]
+        return [future.result() for future in results]
 
 
 class Making:
@@ -88,6 +95,7 @@ class Making:
         self.fetcher = Fetcher(store, product.python, options.offline)
         self.executor: ProcessPoolExecutor | None = None
         self._started: dict[Group, Future[Layer]] = {}
+        self._loading = Lock()
         self._loaded = False
 
     def missing(self, lock: list[Locked]) -> list[Locked]:
@@ -136,7 +144,8 @@ class Making:
 
     def compiler(self) -> str:
         """The base image in the engine."""
-        if not self._loaded:
-            load.ensure_base(self.below.image, self.below.reference, self.store)
-            self._loaded = True
+        with self._loading:
+            if not self._loaded:
+                load.ensure_base(self.below.image, self.below.reference, self.store)
+                self._loaded = True
         return self.below.reference

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import docker
 from docker.errors import APIError, ImageNotFound
@@ -43,8 +44,8 @@ def content_store(client: docker.DockerClient) -> bool:
 
 
 def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
-    present = blobs_present(client, store) if content_store(client) else set()
-    if present.intersection(image.blobs):
+    present = blobs_present(client, store, set(image.blobs)) if content_store(client) else set()
+    if present:
         try:
             _stream(image, store, present)
             return
@@ -55,14 +56,21 @@ def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
     _stream(image, store, set())
 
 
-def blobs_present(client: docker.DockerClient, store: Store) -> set[str]:
-    """The blobs of images that we loaded before and that the engine still has."""
+def blobs_present(client: docker.DockerClient, store: Store, wanted: set[str]) -> set[str]:
+    """Those of the wanted blobs that images have which we loaded before and which the engine still has."""
     found: set[str] = set()
-    # The list alone: the SDK's own would ask about every image in it.
-    for image in client.api.images(all=True):
-        record = store.record("manifests", str(image["Id"]).removeprefix("sha256:"))
-        found.update(record["layers"] if record else ())
+    # One question about an image takes milliseconds; a list of all makes the engine add up their sizes.
+    for path in newest(store.folder / "manifests"):
+        record = store.record("manifests", path.stem)
+        more = wanted.intersection(record["layers"] if record else ()) - found
+        if more and _has(client, f"sha256:{path.stem}"):
+            found |= more
     return found
+
+
+def newest(folder: Path) -> list[Path]:
+    """The records of a folder, the newest first."""
+    return sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def _stream(image: oci.Image, store: Store, leave_out: set[str]) -> None:

@@ -14,7 +14,7 @@ from gpuyard.publish import reference
 from gpuyard.publish.page import page
 
 
-def inspect(
+def inspect_(
     image: Annotated[str, typer.Argument(metavar="REF", help="HOST:PORT/NAME:TAG, or @sha256:… for a digest.")],
     key: Annotated[Path | None, typer.Option(help="The signer's public key: only what it signed counts.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="Who signed the registry's certificate.")] = None,

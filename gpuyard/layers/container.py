@@ -1,10 +1,15 @@
-"""A container as a filter: files go in as a tar, files come out as a tar. Nothing is mounted."""
+"""A container as a filter: files go in as a tar, files come out as a tar. Nothing is mounted.
+
+The script says by the last file of its answer that everything before it went well; so the end of the
+container, which takes the engine longer than some scripts, is not waited for.
+"""
 
 from __future__ import annotations
 
 import io
 import subprocess
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +19,10 @@ from gpuyard.errors import UserError
 from gpuyard.store import CHUNK
 
 OPTIONS = ("--rm", "--interactive", "--network", "none", "--user", "0", "--log-driver", "none", "--entrypoint", "bash")
+COMPLETE = "gpuyard-complete"
+"""The name of that last file, which is no result."""
+GRACE = 10.0
+"""Seconds that a container which gave no answer has for its last words."""
 
 
 class Filter:
@@ -24,12 +33,17 @@ class Filter:
         self._command = ["docker", "run", *OPTIONS, image, "-c", script.read_text(), script.stem, *words]
         self._process: subprocess.Popen[bytes] | None = None
         self._tar: tarfile.TarFile | None = None
+        self._complete = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        if self._process and self._process.poll() is None:
+        if self._process is None:
+            return
+        if self._complete:
+            threading.Thread(target=self._process.communicate, daemon=True).start()
+        elif self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
@@ -50,13 +64,18 @@ class Filter:
         try:
             self._tar.close()
             self._process.stdin.close()
-            with tarfile.open(fileobj=self._process.stdout, mode="r|", bufsize=CHUNK) as tar:
+            self._process.stdin = None  # communicate() would flush it
+            # Without Python's buffer, which would wait for a megabyte or the end.
+            raw = open(self._process.stdout.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
+            with raw, tarfile.open(fileobj=raw, mode="r|", bufsize=CHUNK) as tar:
                 for member in tar:
+                    if member.name == COMPLETE:
+                        self._complete = True
+                        return
                     yield member, tar.extractfile(member) if member.isreg() else None
         except (BrokenPipeError, tarfile.TarError) as error:
             raise self._failed() from error
-        if self._process.wait():
-            raise self._failed()
+        raise self._failed()
 
     def _open(self) -> tarfile.TarFile:
         if self._tar is None:
@@ -67,7 +86,11 @@ class Filter:
         return self._tar
 
     def _failed(self) -> UserError:
-        assert self._process and self._process.stderr
-        self._process.kill()
-        words = self._process.stderr.read().decode(errors="replace").strip().splitlines()[-5:]
+        assert self._process
+        try:
+            _, said = self._process.communicate(timeout=GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            _, said = self._process.communicate()
+        words = said.decode(errors="replace").strip().splitlines()[-5:]
         return UserError(f"{self._script.name} failed in a container of {self._image}: " + " ".join(words))

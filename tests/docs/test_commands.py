@@ -13,14 +13,14 @@ import typer
 
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
-from gpuyard.cli import app
+from gpuyard.cli import application
 from tests.docs.pages import DOCS, NOT_RUN, RUN, Command, blocks, fits, pages
 from tests.docs.shell import Desk, Typed
 from verify import registry
 from verify.cli import parser
 
 PAGES = pages()
-CLI: Any = typer.main.get_command(app)
+CLI: Any = typer.main.get_command(application())
 
 
 def commands(page: str, *needs: str) -> list[Command]:

@@ -37,7 +37,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "G89 a banner on standard output": ("modes::test_standard_output_belongs_to_the_command",),
     "H90 no login, or a known one": (
         "services_running::test_the_url_in_the_log_logs_in_and_nothing_else_does",
-        "modes::test_bad_settings_end_the_start_in_one_line",
+        "bad_starts::test_a_bad_start_is_one_line_and_a_code",
         "jupyter_login::test_the_users_settings_count_but_never_open_the_server",
     ),
     "H91 the documented login does not work": (
@@ -49,13 +49,13 @@ CASES: dict[str, tuple[str, ...]] = {
         "services_running::test_a_workspace_of_someone_else_is_told_and_left_alone",
         "hard_places::test_a_workspace_that_cannot_be_written_to_is_told_before_the_services",
     ),
-    "H93 the uid is taken": ("user_modes::test_a_user_that_must_not_be_is_refused",),
+    "H93 the uid is taken": ("bad_starts::test_a_bad_start_is_one_line_and_a_code",),
     "H94 the start deletes or changes mounted files": (
         "user_modes::test_no_mode_touches_what_was_mounted",
         "user_modes::test_services_touch_nothing_either",
     ),
     "H95 another PATH after the change of user": (
-        "user_modes::test_every_mode_has_a_name_and_a_home",
+        "user_modes::test_every_kind_of_mode_has_a_name_and_a_home",
         "user_modes::test_a_container_that_became_someone_else_is_healthy_and_starts_again",
         "one_environment::test_there_is_one_python_everywhere",
     ),
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "jupyter_proxy::test_only_the_named_origins_reach_a_kernel",
     ),
     "H98 Jupyter as root": (
-        "modes::test_root_is_refused_unless_said",
+        "bad_starts::test_a_bad_start_is_one_line_and_a_code",
         "services_running::test_everything_of_ours_runs_as_the_user",
     ),
     "H100 caches that can't be written to": (

@@ -40,6 +40,7 @@ print(json.dumps({"text": text, "images": images}))
 """
 
 
+@pytest.mark.full
 def test_the_first_notebook_verifies_trains_and_plots(run: Any) -> None:
     """Every cell runs; the loss falls; the picture is a picture."""
     ended = run("python", "-c", RUN_NOTEBOOK, timeout=400)

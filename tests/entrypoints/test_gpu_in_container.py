@@ -31,8 +31,11 @@ def broken_gpu(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_a_driver_that_hangs_delays_no_service(run_container: Any, key: KeyPair, broken_gpu: dict[str, Any]) -> None:
-    """SSH answers while the driver is still being waited for."""
+@pytest.mark.parametrize("to_the_end", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_a_driver_that_hangs_delays_no_service(
+    run_container: Any, key: KeyPair, broken_gpu: dict[str, Any], to_the_end: bool
+) -> None:
+    """SSH answers while the driver is still being waited for; it is given up after a quarter of a minute."""
     environment = {"STUB_INIT": "hang", "LD_LIBRARY_PATH": "/opt/stub", "GPUYARD_SERVICES": "ssh"}
     environment["SSH_PUBLIC_KEY"] = key.public
     ports = {"2222/tcp": ("127.0.0.1", None)}
@@ -41,7 +44,16 @@ def test_a_driver_that_hangs_delays_no_service(run_container: Any, key: KeyPair,
         wait_for(lambda: greeting(host_port(container, 2222)))
         assert time.monotonic() - begun < 10
         assert "GPU:" not in log_of(container)
-        wait_for(lambda: "GPU: the driver did not answer" in log_of(container), 30)
+        if to_the_end:
+            wait_for(lambda: "GPU: the driver did not answer" in log_of(container), 30)
+
+
+def test_the_monitor_says_in_words_that_there_is_no_driver(run: Run) -> None:
+    """People type it first; it ends with a code, and with no traceback."""
+    ended = run("nvitop", "--once")
+    assert ended.code == 1
+    assert "NVIDIA Management Library (NVML) not found" in ended.stderr
+    assert "Traceback" not in ended.stdout + ended.stderr
 
 
 def test_a_broken_driver_is_told_and_the_command_runs(run: Run, broken_gpu: dict[str, Any]) -> None:

@@ -64,22 +64,29 @@ def test_a_mount_that_cannot_be_given_away_is_told(run: Run, tmp_path: Path) -> 
     assert tmp_path.stat().st_uid == 0
 
 
-@pytest.mark.parametrize("mode", [0o700, 0o500])
+@pytest.mark.parametrize(
+    ("owner", "mode", "access", "said"),
+    [
+        (1005, 0o700, "rw", "belongs to 1005:1005"),
+        (1000, 0o500, "rw", "its mode is 0500: chmod u+rwx it"),
+        (1000, 0o755, "ro", "/workspace is read-only: mount a folder or --tmpfs there to save work"),
+    ],
+)
 def test_a_workspace_that_cannot_be_written_to_is_told_before_the_services(
-    run_container: Any, key: KeyPair, tmp_path: Path, mode: int
+    run_container: Any, key: KeyPair, tmp_path: Path, owner: int, mode: int, access: str, said: str
 ) -> None:
-    """Of somebody else, or of our own without the right: SSH serves all the same."""
-    owned(tmp_path, 1005 if mode == 0o700 else 1000, mode)
+    """Of somebody else, of our own without the right, or read-only: SSH serves all the same."""
+    owned(tmp_path, owner, mode)
     environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
-    volumes = {str(tmp_path): {"bind": "/workspace", "mode": "rw"}}
+    volumes = {str(tmp_path): {"bind": "/workspace", "mode": access}}
     with run_container(None, environment=environment, volumes=volumes) as container:
         wait_for(lambda: container.exec_run(HEALTH, workdir="/").output == b"ssh answer\n")
-        said = "belongs to 1005:1005" if mode == 0o700 else "its mode is 0500: chmod u+rwx it"
         assert len([line for line in log_of(container).splitlines() if "/workspace" in line and said in line]) == 1
 
 
+@pytest.mark.full
 def test_a_read_only_workspace_is_told_and_served(run_container: Any, tmp_path: Path) -> None:
-    """JupyterLab shows what is there; nothing can be saved, and the log said so."""
+    """By JupyterLab, too: it shows what is there; nothing can be saved, and the log said so."""
     write(tmp_path / "a.txt", "x", 0o644)
     tmp_path.chmod(0o755)
     with run_container(None, volumes={str(tmp_path): {"bind": "/workspace", "mode": "ro"}}) as container:

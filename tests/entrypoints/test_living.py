@@ -97,13 +97,12 @@ def test_a_kernel_that_eats_all_memory_goes_alone_and_is_told(run_container: Any
         assert container.exec_run(HEALTH).output == b"jupyter, ssh answer\n"
 
 
-@pytest.mark.parametrize("program", ["apt", "apt-get"])
-def test_apt_without_root_says_how_a_package_gets_in(run: Run, program: str) -> None:
-    """Everything that needs no root is Debian's own apt."""
-    ended = run(program, "-y", "install", "sl")
-    assert (ended.code, ended.stdout) == (100, "")
-    assert "docker exec -u 0 NAME" in ended.stderr
-    assert run(program, "--version").stdout.startswith("apt ")
+def test_apt_without_root_says_how_a_package_gets_in(run: Run) -> None:
+    """Under both names; everything that needs no root is Debian's own apt."""
+    script = "for name in apt apt-get; do $name -y install sl; echo $?; $name --version | grep -o ^apt; done"
+    ended = run("sh", "-c", script)
+    assert ended.stdout.split() == ["100", "apt", "100", "apt"]
+    assert ended.stderr.count("docker exec -u 0 NAME") == 2
 
 
 NVML = r"""

@@ -107,3 +107,19 @@ def test_a_second_start_beside_running_services_is_refused(tmp_path: Path, monke
     monkeypatch.setattr(services, "running", lambda _: True)
     with pytest.raises(Refusal, match="running already"):
         services.make_scan_folder(tmp_path, fatal=True)
+
+
+@pytest.mark.parametrize(
+    ("alone", "said"), [(True, "the container ends"), (False, "are started again no more, your command goes on")]
+)
+def test_a_supervisor_that_was_killed_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], alone: bool, said: str
+) -> None:
+    """By whom nobody watches; the secrets go where the container ends."""
+    scan = services.make_scan_folder(tmp_path, fatal=alone)
+    services.add_jupyter(scan, {"PasswordIdentityProvider": {"token": "s3cret"}})
+    assert supervise.lost(scan, 9, "quiet") == 137
+    told = capfd.readouterr().err
+    assert "ERROR start: the services' supervisor was killed by signal 9: " in told
+    assert said in told
+    assert scan.exists() is not alone

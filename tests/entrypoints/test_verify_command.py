@@ -8,6 +8,8 @@ import pytest
 
 from tests.containers import Run
 
+from .test_services_running import HARD
+
 pytestmark = pytest.mark.image
 
 
@@ -23,6 +25,13 @@ def test_a_users_own_verify_is_not_taken_for_the_suite(run: Run, tmp_path: Path)
     assert ended.code == 0
     assert "trap" not in ended.stdout
     assert len(ended.stdout.splitlines()) > 10
+
+
+def test_the_suite_runs_with_as_little_as_possible(run: Run) -> None:
+    """No network, no capability, nothing to write to but memory."""
+    ended = run("verify", "--quick", network_mode="none", **HARD)
+    assert ended.code == 0, ended.stdout
+    assert "Traceback" not in ended.stdout + ended.stderr
 
 
 def test_the_suites_exit_code_is_the_containers(run: Run) -> None:

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuyard.anyimage import is_reference
-from gpuyard.cli import app
+from gpuyard.cli import application
 from gpuyard.errors import UserError
 
 
@@ -41,7 +41,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
 ) -> None:
     """Before an engine is looked for."""
     monkeypatch.setattr("gpuyard.engine.ensure", lambda: pytest.fail("the engine was asked"))
-    ended = CliRunner().invoke(app, ["verify", *words])
+    ended = CliRunner().invoke(application(), ["verify", *words])
     assert isinstance(ended.exception, UserError)
     assert ended.exception.exit_code == 2
     assert said in str(ended.exception)

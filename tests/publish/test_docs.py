@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from gpuyard.catalogue import Catalogue
-from gpuyard.cli import app
+from gpuyard.cli import application
 from gpuyard.publish import publisher
 from gpuyard.publish.signing import Signer
 from tests.docs.pages import Command, blocks
@@ -47,6 +47,6 @@ def test_the_commands_about_a_registry_do_what_the_page_says(
 )
 def test_every_other_command_is_one_that_gpuyard_knows(command: Command) -> None:
     """Its options and arguments are parsed, and nothing is run."""
-    known = typer.main.get_command(app)
+    known = typer.main.get_command(application())
     name, *words = command.words[1:]
     known.commands[name].make_context(name, [word.replace("HOST", "host") for word in words])  # type: ignore[attr-defined]

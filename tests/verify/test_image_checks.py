@@ -187,6 +187,27 @@ def test_requirements_are_read_with_their_markers() -> None:
     assert packages.evaluate_requirements({**facts, "parser": False}, CLAIMS).status is Status.UNKNOWN
 
 
+def test_other_packages_requirements_are_no_link_in_an_image_that_is_not_ours() -> None:
+    """They are told there and do not fail; those between torch and its libraries fail everywhere."""
+    other = {"parser": True, "count": 4, "broken": ["torchmetrics-like needs absent, which is missing"]}
+    assert is_failure(packages.evaluate_requirements(other, CLAIMS), "1 not met")
+    told = packages.evaluate_requirements(other, NO_CLAIMS)
+    assert told.status is P
+    assert "1 not met, none of them torch's: torchmetrics-like needs absent" in told.observed
+    for broken in ("torch needs nvidia-x-cu99==1, found 2", "app needs torch<9, found 9.9.9"):
+        assert is_failure(packages.evaluate_requirements({**other, "broken": [broken]}, NO_CLAIMS), broken)
+
+
+def test_nothing_to_read_needs_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare Python without packages has no requirement that could be unmet; one with needs and no parser is unknown."""
+    monkeypatch.setattr(packages, "requirement_parser", lambda: None)
+    monkeypatch.setattr(packages, "distributions", lambda: iter(()))
+    assert packages.evaluate_requirements(packages.probe_requirements(), NO_CLAIMS).status is P
+    monkeypatch.undo()
+    monkeypatch.setattr(packages, "requirement_parser", lambda: None)
+    assert packages.evaluate_requirements(packages.probe_requirements(), NO_CLAIMS).status is Status.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("have", "majors"),
     [

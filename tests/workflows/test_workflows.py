@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from gpuyard import paths
 from gpuyard.catalogue import Catalogue
-from gpuyard.cli import app
+from gpuyard.cli import application
 
 FILES = sorted((paths.ROOT / ".github" / "workflows").glob("*.yml"))
 PROGRAMS = ("make", ".venv/bin/gpuyard")
@@ -54,7 +54,7 @@ def test_actions_are_named_by_commit_with_their_version_beside_it() -> None:
 
 def test_a_step_is_one_command_that_people_call_too() -> None:
     """No logic in YAML: a line of make or gpuyard, whose command the program has."""
-    known = {command.name for command in app.registered_commands}
+    known = {command.name for command in application().registered_commands}
     commands = [step["run"] for _, step in steps() if "run" in step]
     assert len(commands) > 8
     for command in commands:
@@ -86,7 +86,7 @@ def test_verification_comes_before_publication_and_gates_it() -> None:
 
 def test_the_matrix_is_the_catalogues(table: Catalogue) -> None:
     """`gpuyard list --json --github` names every line and every published image once."""
-    said = CliRunner().invoke(app, ["list", "--json", "--github"]).stdout
+    said = CliRunner().invoke(application(), ["list", "--json", "--github"]).stdout
     outputs = {name: json.loads(value) for name, _, value in (line.partition("=") for line in said.splitlines())}
     assert outputs["lines"] == list(table.line)
     tags = [product["tag"] for product in outputs["products"]]
@@ -99,5 +99,5 @@ def test_the_words_of_each_command_are_known_to_it() -> None:
     for run in runs:
         words = run.split(">>")[0].split()[1:]
         asked = {word for word in words if word.startswith("--")}
-        said = CliRunner().invoke(app, [words[0], "--help"], terminal_width=200).stdout
+        said = CliRunner().invoke(application(), [words[0], "--help"], terminal_width=200).stdout
         assert all(word in said.split() or word in said for word in asked), run
