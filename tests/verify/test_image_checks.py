@@ -199,7 +199,7 @@ def test_other_packages_requirements_are_no_link_in_an_image_that_is_not_ours() 
 
 
 def test_nothing_to_read_needs_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bare Python without packages has no requirement that could be unmet; one with needs and no parser is unknown."""
+    """A bare Python without packages has no unmet requirement; with packages and no parser nobody knows."""
     monkeypatch.setattr(packages, "requirement_parser", lambda: None)
     monkeypatch.setattr(packages, "distributions", lambda: iter(()))
     assert packages.evaluate_requirements(packages.probe_requirements(), NO_CLAIMS).status is P
