@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import DockerException
 
 from gpuyard import paths
 from gpuyard.errors import UserError
@@ -48,7 +47,7 @@ def client() -> docker.DockerClient:
     try:
         engine = docker.from_env(timeout=600)
         engine.ping()
-    except DockerException as error:
+    except Exception as error:  # behind ssh:// it is the SSH library's, of several kinds
         raise UserError(f"no Docker engine answers ({_first_line(error)}). Run: gpuyard engine start") from error
     return engine
 
@@ -77,11 +76,27 @@ def start() -> None:
     """Installs an engine if there is none, starts it detached, waits until it answers."""
     if answers():
         return
-    refuse_to_install(Host.this())
+    host = Host.this()
+    if not host.forbidden:
+        refuse_elsewhere()
+    refuse_to_install(host)
     if shutil.which("dockerd") is None:
         log.warning("no Docker engine on this machine: installing one (docker/install-engine.sh)")
         run(["bash", str(INSTALLER)], hint="The engine could not be installed.")
     _launch()
+
+
+def refuse_elsewhere() -> None:
+    """Raises UserError where an engine that we start would not be the one that was asked for, or would harm another."""
+    if where := os.environ.get("DOCKER_HOST"):
+        raise UserError(
+            f"no Docker engine answers at DOCKER_HOST={where}. Start that one, or unset DOCKER_HOST to use ours"
+        )
+    if PID.exists() and Path("/proc", PID.read_text().strip(), "exe").exists():
+        raise UserError(
+            f"the engine that gpuyard started (process {PID.read_text().strip()}) runs but does not answer; its log is "
+            f"{LOG}. Run: gpuyard engine stop, then gpuyard engine start"
+        )
 
 
 def refuse_to_install(host: Host) -> None:

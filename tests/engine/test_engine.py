@@ -41,7 +41,6 @@ def test_root_on_debian_may_install() -> None:
     engine.refuse_to_install(Host(root=True, system="debian", forbidden=False))
 
 
-@pytest.mark.usefixtures("no_engine")
 def test_a_daemon_that_dies_shows_the_end_of_its_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A dockerd that can't start ends in one error with its own last words."""
     fake = tmp_path / "bin" / "dockerd"
@@ -51,9 +50,29 @@ def test_a_daemon_that_dies_shows_the_end_of_its_log(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
     monkeypatch.setattr(engine, "LOG", tmp_path / "log")
     monkeypatch.setattr(engine, "PID", tmp_path / "pid")
+    monkeypatch.setattr(engine, "answers", lambda: False)
     monkeypatch.setattr(Host, "this", classmethod(lambda _: Host(root=True, system="debian", forbidden=False)))
     with pytest.raises(UserError, match=r"did not come up[^!]*no such device"):
         engine.start()
+
+
+@pytest.mark.parametrize("where", ["unix:///none.sock", "ssh://127.0.0.1:1", "tcp://127.0.0.1:1"])
+def test_an_engine_elsewhere_is_not_replaced_by_one_here(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """With DOCKER_HOST, a second daemon on this machine would harm the first: one line instead."""
+    monkeypatch.setenv("DOCKER_HOST", where)
+    with pytest.raises(UserError, match=f"DOCKER_HOST={where}"):
+        engine.start()
+
+
+def test_an_engine_of_ours_that_hangs_is_not_doubled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its process lives and does not answer: the commands that end it and start another."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(engine, "PID", tmp_path / "pid")
+    (tmp_path / "pid").write_text(str(os.getpid()))
+    with pytest.raises(UserError, match="engine stop"):
+        engine.refuse_elsewhere()
+    (tmp_path / "pid").write_text("4194305")
+    engine.refuse_elsewhere()
 
 
 @pytest.mark.usefixtures("no_engine")
