@@ -9,13 +9,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from unearth.fetchers import PyPIClient
+from typing import TYPE_CHECKING
 
 from gpuyard.errors import UserError
 from gpuyard.store import Store, copy_whole
-from gpuyard.wheels import download, index
 from gpuyard.wheels.locked import Locked, best
+
+if TYPE_CHECKING:
+    # What speaks to indexes is imported when a wheel is missing: it takes as long as everything else of a warm build.
+    from unearth.fetchers import PyPIClient
+
+    from gpuyard.wheels import download, index
 
 AT_ONCE = 4
 """Downloads at a time: more gain nothing on one mirror, and indexes refuse crowds."""
@@ -49,6 +53,8 @@ class Fetcher:
 
     def _source(self) -> tuple[index.Settings, PyPIClient]:
         """pip's settings and one client for all downloads, made when the first wheel is missing."""
+        from gpuyard.wheels import index
+
         with self._lock:
             self._settings = self._settings or index.Settings.read()
             self._client = self._client or self._settings.client()
@@ -100,6 +106,8 @@ class Fetcher:
         return there[name] if name and self.offline else None
 
     def _fetch(self, wanted: Locked, tell: download.Tell) -> Wheel:
+        from gpuyard.wheels import download, index
+
         settings, client = self._source()
         link, sha = index.find(wanted, self.python, settings, client)
         place = self.store.wheel_place(sha, link.filename)

@@ -9,12 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from unearth.evaluator import TargetPython
 
 from gpuyard.errors import UserError
 from gpuyard.lock import entries
+
+if TYPE_CHECKING:
+    from unearth.evaluator import TargetPython
 
 GLIBC = 39
 """The C library's minor version that every operating system of the catalogue has at least."""
@@ -51,6 +54,8 @@ def read(path: Path) -> list[Locked]:
 @cache
 def target(python: str) -> TargetPython:
     """CPython of that series on x86-64 Linux, as wheels name it."""
+    from unearth.evaluator import TargetPython
+
     major, minor = (int(part) for part in python.split("."))
     return TargetPython(py_ver=(major, minor), platforms=platforms(), impl="cp")
 
