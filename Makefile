@@ -17,7 +17,7 @@ SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints
 help: ## Show these targets
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
-build: .venv/.host ## Build the image of a line (LINE=2.9, IMAGE=workbench or runtime)
+build: .venv/.host ## Build the image of a line (LINE=2.9, IMAGE=workbench, runtime or devel)
 	$(GPUYARD) build $(LINE) --image $(IMAGE)
 
 verify: .venv/.host ## Build what is missing, start it, prove it, write reports/

@@ -19,7 +19,7 @@ from gpuyard.errors import UsageError
 
 def build(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
-    image: Annotated[str, typer.Option("--target", "--image", help="workbench or runtime.")] = "workbench",
+    image: Annotated[str, typer.Option("--target", "--image", help="workbench, runtime or devel.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     base: Annotated[Choice, typer.Option(help="Where the operating system comes from.")] = "auto",
     builder: Annotated[

@@ -18,7 +18,7 @@ from gpuyard.wheels.fetcher import Fetcher, carry
 
 def fetch(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
-    image: Annotated[str, typer.Option("--image", help="workbench or runtime.")] = "workbench",
+    image: Annotated[str, typer.Option("--image", help="workbench, runtime or devel.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     export: Annotated[
         Path | None, typer.Option("--export", help="Then copy them, and the base image, to this folder.")

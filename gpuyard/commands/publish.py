@@ -20,7 +20,7 @@ from gpuyard.publish.registry import Repository
 def publish(
     registry: Annotated[str, typer.Option(help="HOST:PORT/NAME; the catalogue's name if left out.")],
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
-    image: Annotated[str, typer.Option("--image", help="workbench or runtime.")] = "workbench",
+    image: Annotated[str, typer.Option("--image", help="workbench, runtime or devel.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     layout: Annotated[Path | None, typer.Option(help="An OCI layout (gpuyard build --layout) instead.")] = None,
     report: Annotated[Path | None, typer.Option(help="The report that verifies it.")] = None,

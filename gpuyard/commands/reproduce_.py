@@ -25,7 +25,7 @@ from gpuyard.wheels.locked import read
 
 def reproduce_(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
-    image: Annotated[str, typer.Option("--image", help="workbench or runtime.")] = "workbench",
+    image: Annotated[str, typer.Option("--image", help="workbench, runtime or devel.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Write images/digests.toml anew.")] = False,
 ) -> None:

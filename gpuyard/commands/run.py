@@ -30,7 +30,7 @@ def run(
     line: Annotated[
         str | None, typer.Argument(help="A line of the catalogue (gpuyard list); the default one if left out.")
     ] = None,
-    image: Annotated[str, typer.Option(help="workbench or runtime.")] = "workbench",
+    image: Annotated[str, typer.Option(help="workbench, runtime or devel.")] = "workbench",
     gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
     shm_size: Annotated[str | None, typer.Option(help="Shared memory; 8g, less on a small host.")] = None,
     user: Annotated[str | None, typer.Option(help="As in docker run.")] = None,

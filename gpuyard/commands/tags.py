@@ -17,7 +17,7 @@ from gpuyard.publish.source import Source
 
 def tags(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
-    image: Annotated[str, typer.Option("--image", help="workbench or runtime.")] = "workbench",
+    image: Annotated[str, typer.Option("--image", help="workbench, runtime or devel.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     layout: Annotated[Path | None, typer.Option(help="An OCI layout (gpuyard build --layout) instead.")] = None,
     registry: Annotated[str | None, typer.Option(help="HOST/NAME: also say what each tag stands for there.")] = None,

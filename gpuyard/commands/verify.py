@@ -30,7 +30,9 @@ def verify(
     ] = None,
     image: Annotated[
         str,
-        typer.Option(help="workbench or runtime; or any image by its tag (NAME:TAG), into which the suite is mounted."),
+        typer.Option(
+            help="workbench, runtime or devel; or any image by its tag (NAME:TAG), into which the suite is mounted."
+        ),
     ] = "workbench",
     gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
     shm_size: Annotated[str, typer.Option(help="Shared memory of the container.")] = "1g",

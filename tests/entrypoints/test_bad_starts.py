@@ -166,4 +166,4 @@ def test_none_of_them_changed_anything(answers: dict[str, Answer], place: Contai
     assert len(answers) == len(STARTS) >= 40
     assert changed(place) == []
     place.exec_run("touch /var/lib/gpuyard/x")
-    assert changed(place) == ["/var/lib/gpuyard", "/var/lib/gpuyard/x"]
+    assert "/var/lib/gpuyard/x" in changed(place)
