@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import time
-from typing import Callable, List
+from types import FrameType
+from typing import Callable, Iterator, List, Optional
 
 from verify.model import Check, Claims, Status
 from verify.run import run_checks
@@ -23,17 +26,34 @@ def watch(
     """One line at the start and at every change; ends by Ctrl-C with the exit code of the last look."""
     watched = [check for check in checks if check.id in WATCHED]
     before, code = "", PASSED
-    try:
+    with contextlib.suppress(KeyboardInterrupt), _interrupts() as heard:
         for number in range(rounds):
             if number:
                 time.sleep(interval)
-            code, text = look(watched, claims)
+            seen, text = look(watched, claims)
+            if heard:
+                break
+            code = seen
             if text != before:
                 tell(f"{time.strftime('%H:%M:%S')} {text}")
                 before = text
-    except KeyboardInterrupt:
-        pass
     return code
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[List[int]]:
+    """Notes each Ctrl-C beside raising it, because a run of checks ends at one without handing it on."""
+    heard: List[int] = []
+
+    def note(number: int, _frame: Optional[FrameType]) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def look(watched: List[Check], claims: Claims) -> "tuple[int, str]":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,7 @@ from gpuyard.anyimage import command, zip_suite
 from gpuyard.flags import Gpus
 from tests.verify.suite import CLAIMS, NO_CLAIMS, ROOT, fake, verify
 from verify import environment
-from verify.model import Isolation
+from verify.model import Facts, Isolation
 from verify.profiles import find_profile, plan_profile
 from verify.registry import CHECKS
 from verify.watch import look, watch
@@ -54,6 +56,20 @@ def test_a_gpu_that_is_lost_while_watching_is_told_once(tmp_path: Path) -> None:
     assert len(said) == 2
     assert "ok: {'ok': True}" in said[0]
     assert "The first broken link is nvml: not ok" in said[1]
+
+
+def test_an_interrupt_in_the_middle_of_a_look_ends_the_watch() -> None:
+    """The run of checks swallows it; the watch must not go on, and the look that was cut short says nothing."""
+    said: list[str] = []
+
+    def interrupt() -> Facts:
+        if said:
+            os.kill(os.getpid(), signal.SIGINT)
+        return {"ok": True}
+
+    assert watch([fake("nvml", interrupt)], CLAIMS, 0.01, rounds=5, tell=said.append) == 0
+    assert len(said) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_machine_without_a_gpu_is_watched_as_such() -> None:
