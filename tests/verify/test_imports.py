@@ -41,6 +41,28 @@ def test_a_warning_is_shown_on_a_pass(packages: Path) -> None:
     assert (verdict.status, verdict.observed) == (Status.PASS, "1 packages: pandas; warned: pandas: built for NumPy 1")
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGILL)", "pandas (the import was killed by SIGILL)"),
+        ("import time\ntime.sleep(60)", "pandas (the import hung)"),
+    ],
+)
+def test_an_import_that_kills_or_hangs_is_named(
+    packages: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    """It takes its side's other packages along, which are then tried alone and pass."""
+    monkeypatch.setattr(imports, "SIDES", 1)
+    monkeypatch.setattr(imports, "TIMEOUT", 2.0)
+    monkeypatch.setattr(imports, "ALONE", 2.0)
+    monkeypatch.setattr(imports, "installed", lambda: {"pandas": "9", "pillow": "9"})
+    (packages / "fake_pandas.py").write_text(code)
+    (packages / "fake_pillow.py").write_text("")
+    verdict = imports.evaluate(imports.probe(), CLAIMS)
+    assert is_failure(verdict, words)
+    assert "pillow" not in verdict.observed
+
+
 def test_nothing_installed_is_a_skip() -> None:
     """An image without any of them is not ours to judge."""
     assert imports.evaluate({"imported": {}}, CLAIMS).status is Status.SKIP

@@ -4,30 +4,52 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from typing import Any, Dict, List
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Dict, List, Sequence
 
 from verify.checks.common import failed, listed, passed, skipped
 from verify.checks.packages import FRESH, installed
+from verify.isolate import run_forked
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+from verify.ranks import run_ranks, troubles
 
 MODULES = {
     "pandas": "pandas",
     "scikit-learn": "sklearn.linear_model",
     "matplotlib": "matplotlib.figure",
     "pillow": "PIL.Image",
-    "pyarrow": "pyarrow",
     "transformers": "transformers",
+    "pyarrow": "pyarrow",
     "accelerate": "accelerate.state",
     "ipykernel": "ipykernel",
 }
-"""Distribution to the module that loads its compiled parts."""
+"""Distribution to the module that loads its compiled parts; every other one goes to the same of the two sides."""
+SIDES = 2
+TIMEOUT, ALONE = 50.0, 15.0
 EXPECTED = "every one of them that is installed can be imported"
 
 
 def probe() -> Facts:
-    """Import each in turn, in a child that has torch already, and keep what goes wrong and what is warned of."""
-    here = [name for name in MODULES if name in installed()]
-    return {"imported": {name: _import(MODULES[name]) for name in here}}
+    """Import them, side by side in two children that have torch already; keep what goes wrong and what is warned of."""
+    have = installed()
+    here = [name for name in MODULES if name in have]
+    imported: Dict[str, Dict[str, Any]] = {}
+    for side, outcome in enumerate(run_ranks(partial(_share, here), SIDES, TIMEOUT)):
+        imported.update(outcome["facts"] or {name: _alone(name) for name in here[side::SIDES]})
+    return {"imported": {name: imported[name] for name in here}}
+
+
+def _share(names: Sequence[str], side: int, sides: int, _port: int) -> Dict[str, Any]:
+    return {name: _import(MODULES[name]) for name in names[side::sides]}
+
+
+def _alone(name: str) -> Dict[str, Any]:
+    """The same for one of a side that died: which of them it was is seen only one by one."""
+    outcome = run_forked(partial(_import, MODULES[name]), ALONE)
+    if outcome.facts is not None:
+        return outcome.facts
+    return {"error": troubles([asdict(outcome)])[0][0].replace("rank 0", "the import"), "warnings": []}
 
 
 def _import(module: str) -> Dict[str, Any]:
