@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 import traceback
 from dataclasses import asdict, dataclass
@@ -23,6 +24,8 @@ POLL = 0.2
 OUTPUT_TAIL = 4000
 
 _running: Set[int] = set()
+_forking = threading.Lock()
+"""One fork at a time: what other packages do before one may refuse a second from another thread (filelock does)."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ def run_forked(probe: Probe, timeout: float) -> Outcome:
     # In memory, because a read-only container may have no folder for temporary files.
     with os.fdopen(os.memfd_create("probe-output"), "w+b") as log:
         reader, writer = os.pipe()
-        pid = os.fork()
+        with _forking:
+            pid = os.fork()
         if pid == 0:
             _child(probe, writer, log.fileno())
         os.close(writer)

@@ -68,6 +68,22 @@ def test_plug_ins_of_nvidias_packages_may_lack_a_network_library(packages: Path)
     assert not native.OF_THE_DRIVER.fullmatch("libcudart.so.99")
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("torio/lib/_torio_ffmpeg9.so", Status.PASS),
+        ("torchaudio/lib/_torchaudio_sox.so", Status.PASS),
+        ("torchaudio/lib/libtorchaudio_sox.so", Status.PASS),
+        ("torchaudio/lib/libtorchaudio.so", Status.FAIL),
+        ("torio/lib/other.so", Status.FAIL),
+    ],
+)
+def test_torchaudios_backends_may_lack_what_they_play_with(path: str, status: Status) -> None:
+    """Those for sox and FFmpeg are imported when they are used; its own library is not one of them."""
+    facts = {"count": 1, "unmet": {f"/opt/venv/lib/python9.9/site-packages/{path}": ["libavutil.so.99"]}}
+    assert native.evaluate_needed(facts, CLAIMS).status is status
+
+
 def test_two_copies_of_a_cuda_library_are_named_with_their_owners(packages: Path) -> None:
     """One package beside another, or a toolkit beside the wheels; one copy passes, a link to it is none."""
     (packages / "link.so").symlink_to(packages / "nvidia/lib/libcudart.so.99")

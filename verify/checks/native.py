@@ -23,8 +23,9 @@ CUDA_LIBRARY = re.compile(
 OWN_COPY = "/triton/backends/"
 """Triton loads its profiler's library by full path, so that copy decides for nobody else."""
 TOOLKITS = "cuda*/lib64"
-ON_DEMAND = "/nvidia/"
-"""NVIDIA's packages hold plug-ins for networks and storage that are loaded only where their libraries are."""
+ON_DEMAND = re.compile(r"/nvidia/|/torio/lib/\w*ffmpeg\d\.so|/torchaudio/lib/\w*sox\.so")
+"""Plug-ins that are loaded only where their libraries are: NVIDIA's for networks and storage, torchaudio's for sox
+and for each version of FFmpeg."""
 
 
 def probe_needed() -> Facts:
@@ -121,12 +122,12 @@ def evaluate_needed(facts: Facts, _claims: Claims) -> Verdict:
     if not facts["count"]:
         return skipped("no compiled packages on this Python's path")
     missing: Mapping[str, List[str]] = facts["unmet"]
-    vital = {path: names for path, names in missing.items() if ON_DEMAND not in path}
+    vital = {path: names for path, names in missing.items() if not ON_DEMAND.search(path)}
     if vital:
         text = listed((f"{_short(path)} needs {', '.join(names)}" for path, names in sorted(vital.items())), 3)
         remedy = "reinstall the package built for this torch and CUDA, or uninstall it: pip uninstall NAME"
         return failed(f"{len(vital)} files lack a library: {text}", expected, remedy, Owner.IMAGE, unmet=vital)
-    extra = f"; {len(missing)} plug-ins of NVIDIA's packages lack a network or storage library" if missing else ""
+    extra = f"; {len(missing)} plug-ins lack a library that comes with what they are for" if missing else ""
     return passed(f"{facts['count']} compiled files{extra}", expected, plugins=missing)
 
 
