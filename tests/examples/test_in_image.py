@@ -49,15 +49,26 @@ def waited(container: Container, text: str, seconds: float = 60) -> str:
     return said
 
 
-def test_titles_are_told_apart_and_a_killed_training_ends_the_same(
-    run: Run, run_container: Runner, volume: str
+@pytest.fixture(scope="module")
+def plain(run_container: Runner) -> list[str]:
+    """What a training says that nobody disturbs, without a word of configuration."""
+    with run_container(CLASSIFY) as container:
+        assert container.wait(timeout=120)["StatusCode"] == 0, container.logs().decode()
+        said: bytes = container.logs(stderr=False)
+        return said.decode().splitlines()
+
+
+def test_titles_are_told_apart(plain: list[str]) -> None:
+    """Nine of ten that were not learned from."""
+    (accuracy,) = re.findall(r"held-out accuracy ([\d.]+)%", "\n".join(plain))
+    assert float(accuracy) >= 90
+
+
+@pytest.mark.full
+def test_a_training_that_is_stopped_and_killed_ends_the_same(
+    run: Run, run_container: Runner, volume: str, plain: list[str]
 ) -> None:
-    """Without a word of configuration, stopped half way by docker, killed at three quarters, and started again."""
-    plain = run(*CLASSIFY)
-    assert plain.code == 0, plain.stderr
-    accuracy = re.search(r"held-out accuracy ([\d.]+)%", plain.stdout)
-    assert accuracy is not None
-    assert float(accuracy[1]) >= 90
+    """Stopped half way by docker, killed at three quarters, and started again."""
     mounts = {volume: {"bind": "/mnt/models", "mode": "rw"}}
     with run_container(CLASSIFY, volumes=mounts) as container:
         waited(container, "epoch 4/12")
@@ -72,9 +83,19 @@ def test_titles_are_told_apart_and_a_killed_training_ends_the_same(
     assert again.code == 0, again.stderr
     rest = again.stdout.splitlines()[1:]
     # All but the time that an epoch took.
-    assert [line.split("%,")[0] for line in rest] == [line.split("%,")[0] for line in plain.stdout.splitlines()][
-        -len(rest) :
-    ]
+    assert [line.split("%,")[0] for line in rest] == [line.split("%,")[0] for line in plain[-len(rest) :]]
+
+
+def test_a_stop_while_torch_is_imported_is_no_failure(run_container: Runner) -> None:
+    """At once, with code 0, though imports go on after most exceptions."""
+    for module in ("torch._C", "torch._dynamo", "torch.utils.tensorboard"):
+        with run_container(["python", "-X", "importtime", *CLASSIFY[1:]]) as container:
+            waited(container, f" {module}\n")
+            began = time.monotonic()
+            container.stop(timeout=20)
+            assert time.monotonic() - began < 5
+            assert container.wait()["StatusCode"] == 0
+            assert "asked to end by SIGTERM" in container.logs().decode()
 
 
 def test_a_full_volume_leaves_the_last_checkpoint(run: Run) -> None:
@@ -85,6 +106,15 @@ def test_a_full_volume_leaves_the_last_checkpoint(run: Run) -> None:
     assert re.search(
         r"can't save .*No space left on device; the checkpoint.pt saved before is as it was: free some", said
     )
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_volume_that_is_full_before_the_first_step_is_one_line(run: Run) -> None:
+    """Not even TensorBoard's log can be begun."""
+    fill = 'dd if=/dev/zero of=/mnt/models/fill status=none 2>&-; exec "$@"'
+    ended = run("sh", "-c", fill, "sh", *CLASSIFY, tmpfs={"/mnt/models": "size=1m,uid=1000"})
+    assert ended.code == 1
+    assert re.search(r"^classify: No space left on device.*free some and start again", ended.stderr, re.MULTILINE)
     assert "Traceback" not in ended.stderr
 
 

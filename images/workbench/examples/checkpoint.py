@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import tempfile
@@ -14,7 +13,7 @@ from typing import IO, Any
 
 import torch
 
-from examples.errors import ExampleError
+from examples.errors import FULL, ExampleError
 
 FORMAT = 1
 
@@ -71,7 +70,7 @@ def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         if cause is None:
             raise
         old = f"; the {path.name} saved before is as it was" if path.exists() else ""
-        space = ": free some space there and start again, it goes on" if cause.errno == errno.ENOSPC else ""
+        space = ": free some space there and start again, it goes on" if cause.errno in FULL else ""
         raise ExampleError(f"can't save {path}: {cause.strerror}{old}{space}") from None
 
 

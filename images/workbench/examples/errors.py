@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 from examples.stopping import STOP, Stopped
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The disk has no space left, or this user's share of it has none."""
 
 
 class ExampleError(Exception):
@@ -29,5 +33,13 @@ def script(name: str, main: Callable[[Sequence[str] | None], object]) -> int:
     except BrokenPipeError:
         # Whoever read standard output has gone; the interpreter must not try to flush it once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        sys.stderr.write(
+            f"{name}: {error.strerror}{place}: free some and start again; what was saved before is whole\n"
+        )
         return 1
     return 0

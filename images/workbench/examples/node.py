@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 
 from examples.errors import ExampleError, script
-from examples.options import positive, whole
+from examples.options import natural, positive, whole
 from examples.reach import addresses, own_addresses, require_reachable
 
 
@@ -33,7 +33,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--meet", required=True, metavar="HOST:PORT", help="where the nodes meet: the first node, a free port"
     )
     made.add_argument("--job", default="gpuyard", help="the same on every node, another for every job (gpuyard)")
-    made.add_argument("--restarts", type=int, default=10, help="how often workers that died are started again (10)")
+    made.add_argument("--restarts", type=natural, default=10, help="how often workers that died are started again (10)")
     made.add_argument("--wait", type=positive, default=120.0, help="seconds to wait for the meeting place (120)")
     made.add_argument("command", nargs="+", metavar="MODULE", help="what each process runs, with its options, after --")
     return made.parse_args(arguments)

@@ -28,13 +28,13 @@ def parser(name: str, description: str, epochs: int, batch_size: int, learning_r
     course.add_argument("--batch-size", type=whole, default=batch_size, help="samples of a batch, over all processes")
     course.add_argument("--accumulate", type=whole, default=1, help="batches whose gradients make one step")
     course.add_argument("--learning-rate", type=positive, default=learning_rate, help="Adam's")
-    course.add_argument("--seed", type=int, default=7, help="decides everything that is drawn")
+    course.add_argument("--seed", type=natural, default=7, help="decides everything that is drawn")
     course.add_argument("--patience", type=whole, default=5, help="epochs without a better held-out loss to wait for")
     machine = made.add_argument_group("machine")
     machine.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, or auto: a GPU where there is one")
     machine.add_argument("--precision", choices=("auto", "fp32", "bf16", "fp16"), default="auto", help="of autocast")
     machine.add_argument("--threads", type=whole, default=1, help="of one process on the CPU; small models want 1")
-    machine.add_argument("--workers", type=int, default=2, help="processes that make batches")
+    machine.add_argument("--workers", type=natural, default=2, help="processes that make batches")
     machine.add_argument("--save-seconds", type=positive, default=30.0, help="save at least so often, and each epoch")
     machine.add_argument("--timeout", type=positive, default=120.0, help="seconds to wait for other processes")
     return made
@@ -45,6 +45,14 @@ def whole(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
+    return number
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 on that every generator takes as a seed."""
+    number = int(text)
+    if not 0 <= number < 2**32:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {2**32 - 1}")
     return number
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import sys
+from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """Docker's stop, Ctrl-C, and Slurm's warning before a job's time is over."""
@@ -31,7 +36,7 @@ class Stop:
         if self.asked is signal.SIGINT:
             raise KeyboardInterrupt
         if not self.training:
-            raise self._end(signal.Signals(number), "no training was under way, nothing is lost")
+            _leave(self._end(signal.Signals(number), "no training was under way, nothing is lost"))
         self.asked = signal.Signals(number)
 
     def stopped(self, saved: str) -> Stopped:
@@ -43,6 +48,14 @@ class Stop:
         # What shells expect after Ctrl-C.
         stopped.code = 130 if asked is signal.SIGINT else 0
         return stopped
+
+
+def _leave(stopped: Stopped) -> NoReturn:
+    # Not by an exception: while torch is imported, handlers of other people's code would swallow it.
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    os.write(2, f"{Path(sys.argv[0]).stem}: {stopped}\n".encode())
+    os._exit(stopped.code)
 
 
 STOP = Stop()

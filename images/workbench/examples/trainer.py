@@ -70,7 +70,8 @@ class Training:
     def complete(self) -> Result:
         """Trains until the epochs are over or the held-out loss no longer falls; then the best weights count."""
         self._resume()
-        STOP.training = True
+        # Until its first step is made, which may take long to compile, one process alone has nothing to save.
+        STOP.training = self.world.size > 1
         try:
             if self._more():
                 self._steps()
@@ -137,6 +138,7 @@ class Training:
                 f"the loss is {mean} at step {number} (epoch {progress.epoch + 1}): try a smaller --learning-rate "
                 f"than {options.learning_rate:g}, or --precision fp32; no checkpoint holds this step"
             )
+        STOP.training = True
         progress.losses.append(mean)
         progress.batch += options.accumulate
         self.clock.steps += 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from examples.errors import ExampleError, script
-from examples.options import data_folder, parser, whole
+from examples.options import data_folder, parser, positive, whole
 
 if TYPE_CHECKING:
     from examples.plans import Plan, Result
@@ -34,7 +34,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     table.add_argument("--measure", action="store_true", help="measure peak memory and speed of each choice")
     table.add_argument("--measure-batch", type=whole, help="sequences of a batch; 32 on a GPU, 8 on the CPU")
     table.add_argument("--measure-length", type=whole, default=512, help="length of a sequence")
-    table.add_argument("--measure-seconds", type=float, default=2.0, help="to measure each choice for")
+    table.add_argument("--measure-seconds", type=positive, default=2.0, help="to measure each choice for")
     chosen = made.parse_args(arguments)
     if chosen.d_model % chosen.heads:
         made.error(f"--d-model {chosen.d_model} can't be divided among {chosen.heads} --heads")
