@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from verify.isolate import Outcome, run_forked, run_here
-from verify.model import Check, Claims, Finding, Isolation, Status, Verdict
+from verify.model import Check, Claims, Finding, Isolation, Probe, Status, Verdict
 from verify.registry import all_needs
 from verify.torchhost import TorchHost
 
@@ -25,10 +26,11 @@ def quiet(_number: int, _total: int, _check: Check) -> None:
 def run_checks(checks: List[Check], required: Set[str], claims: Claims, tell: Tell = quiet) -> List[Finding]:
     """One finding per check, in order; after an interrupt the rest is found unknown, not left out."""
     found: Dict[str, Finding] = {}
+    seen: Dict[Probe, Outcome] = {}
     with contextlib.suppress(KeyboardInterrupt), _host(checks) as host:
         for number, check in enumerate(checks, start=1):
             tell(number, len(checks), check)
-            found[check.id] = _run_one(check, check.id in required, claims, found, host)
+            found[check.id] = _run_one(check, check.id in required, claims, found, partial(_probe, host, seen))
     for check in checks:
         if check.id not in found:
             rest = Verdict(Status.UNKNOWN, INTERRUPTED, remedy="verify --only " + check.id)
@@ -49,20 +51,27 @@ def _host(checks: List[Check]) -> Iterator[Optional[TorchHost]]:
 
 
 def _run_one(
-    check: Check, required: bool, claims: Claims, found: Dict[str, Finding], host: Optional[TorchHost]
+    check: Check, required: bool, claims: Claims, found: Dict[str, Finding], ask: Callable[[Check], Outcome]
 ) -> Finding:
     blocked = blocker(check, found)
     if blocked:
         return _finding(check, blocked, required)
     started = time.monotonic()
-    outcome = _probe(check, host)
+    outcome = ask(check)
     verdict = judge(check, outcome, claims)
     error = "" if verdict.status in (Status.PASS, Status.SKIP) else _error(outcome)
     finding = _finding(check, verdict, required, error)
     return replace(finding, seconds=round(time.monotonic() - started, 3))
 
 
-def _probe(check: Check, host: Optional[TorchHost]) -> Outcome:
+def _probe(host: Optional[TorchHost], seen: Dict[Probe, Outcome], check: Check) -> Outcome:
+    """What came of the check's probe. Checks that judge the facts of one probe share them; only an answer is shared."""
+    if check.probe not in seen or seen[check.probe].facts is None:
+        seen[check.probe] = _run_probe(host, check)
+    return seen[check.probe]
+
+
+def _run_probe(host: Optional[TorchHost], check: Check) -> Outcome:
     if check.isolation is Isolation.NONE:
         return run_here(check.probe)
     if check.isolation is Isolation.TORCH and host:

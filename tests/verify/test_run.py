@@ -126,6 +126,21 @@ def test_a_skipped_need_passes_its_reason_on() -> None:
     assert found[1].verdict.observed == "no GPU here"
 
 
+def test_checks_of_one_probe_share_its_facts_but_not_its_failure() -> None:
+    """It runs once for both; where it raised the first time it is tried again."""
+    ran: list[str] = []
+
+    def count() -> Facts:
+        ran.append("x")
+        if len(ran) == 1:
+            raise ValueError("not yet")
+        return {"ok": True}
+
+    found = run_checks([fake("a", count), fake("b", count), fake("c", count)], set(), CLAIMS)
+    assert [f.verdict.status for f in found] == [Status.UNKNOWN, Status.PASS, Status.PASS]
+    assert len(ran) == 2
+
+
 def test_an_interrupt_leaves_the_rest_unknown() -> None:
     """After Ctrl-C what was done is reported and what was not is not hidden."""
 

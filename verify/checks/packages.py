@@ -26,7 +26,8 @@ def normalised(name: str) -> str:
 
 def installed() -> Dict[str, str]:
     """Every installed distribution and its version."""
-    return {normalised(str(d.metadata["Name"])): str(d.version) for d in distributions() if d.metadata["Name"]}
+    pages = (found.metadata for found in distributions())
+    return {normalised(str(page["Name"])): str(page["Version"]) for page in pages if page["Name"]}
 
 
 def distributions() -> Iterator[Any]:
@@ -93,8 +94,14 @@ def evaluate_strays(facts: Facts, claims: Claims) -> Verdict:
 
 def probe_requirements() -> Facts:
     """Every requirement of every installed package that is not met, as ``pip check`` does it."""
-    have = installed()
-    needs = [(str(d.metadata["Name"]), need) for d in distributions() for need in d.requires or ()]
+    have, needs = {}, []
+    for found in distributions():
+        # Once for both: each look at the metadata reads and parses its file again.
+        metadata = found.metadata
+        if metadata["Name"]:
+            name = str(metadata["Name"])
+            have[normalised(name)] = str(metadata["Version"])
+            needs += [(name, need) for need in metadata.get_all("Requires-Dist") or found.requires or ()]
     # Last, because importing a vendored copy puts its neighbours on the path as if they were installed.
     parser = requirement_parser()
     if parser is None:
