@@ -14,7 +14,8 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from gpuyard import paths
+from gpuyard import build, catalogue, paths
+from gpuyard.catalogue import Catalogue
 from tests.containers import Run, Runner
 from tests.images.test_suite_inside import pytest_folder  # noqa: F401
 
@@ -134,6 +135,21 @@ def test_code_as_users_paste_it_runs_and_its_warnings_are_explained(desk: Contai
     page = " ".join((paths.ROOT / "docs" / "examples.md").read_text().split())
     for kind, words in re.findall(r"(\w*Warning): (.+)", said.decode()):
         assert words[:40] in page, f"{kind}: {words}"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("line", catalogue.load().line)
+def test_code_as_users_paste_it_runs_in_every_line(
+    run_container: Runner, docker_client: docker.DockerClient, table: Catalogue, line: str
+) -> None:
+    """Those that are built on this machine."""
+    tag = build.product(table, line).tag
+    if not docker_client.images.list(tag):
+        pytest.skip(f"{tag} is not built here: make build LINE={line}")
+    mounts = {str(SNIPPETS): {"bind": "/mnt/data/snippets", "mode": "ro"}}
+    every = "for file in /mnt/data/snippets/*.py; do python $file || exit; done"
+    with run_container(["sh", "-c", every], tag, volumes=mounts, shm_size="1g") as container:
+        assert container.wait(timeout=250)["StatusCode"] == 0, container.logs().decode()[-3000:]
 
 
 NOTEBOOK = """

@@ -66,4 +66,5 @@ def test_a_requirement_that_swaps_torch_fails_the_build(compose: Compose, projec
     finally:
         (project / "requirements.txt").write_text("")
     assert built.returncode != 0
-    assert "conflict" in built.stderr.lower() or "no matching distribution" in built.stderr.lower()
+    said = (built.stdout + built.stderr).lower()
+    assert "conflict" in said or "no matching distribution" in said, said
