@@ -21,6 +21,7 @@ from tests.images.test_suite_inside import pytest_folder  # noqa: F401
 
 pytestmark = pytest.mark.image
 SNIPPETS = paths.ROOT / "tests" / "examples" / "snippets"
+TABLE = catalogue.load()
 CLASSIFY = ["python", "-m", "examples.classify"]
 
 
@@ -87,6 +88,7 @@ def test_a_training_that_is_stopped_and_killed_ends_the_same(
     assert [line.split("%,")[0] for line in rest] == [line.split("%,")[0] for line in plain[-len(rest) :]]
 
 
+@pytest.mark.full
 def test_a_stop_while_torch_is_imported_is_no_failure(run_container: Runner) -> None:
     """At once, with code 0, though imports go on after most exceptions."""
     for module in ("torch._C", "torch._dynamo", "torch.utils.tensorboard"):
@@ -138,7 +140,7 @@ def test_code_as_users_paste_it_runs_and_its_warnings_are_explained(desk: Contai
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("line", catalogue.load().line)
+@pytest.mark.parametrize("line", [line for line in TABLE.line if line != TABLE.default_line])
 def test_code_as_users_paste_it_runs_in_every_line(
     run_container: Runner, docker_client: docker.DockerClient, table: Catalogue, line: str
 ) -> None:
