@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuyard import paths
 
 DOCS = paths.ROOT / "docs"
-OTHERS = ("bench*.md", "containers.md", "publish.md", "support.md", "verify*.md")
+OTHERS = ("bench*.md", "publish.md", "support.md")
 """Pages whose commands have tests of their own."""
 
 RUN = {

@@ -16,6 +16,10 @@ from tests.slurm.cluster import free_port
 # The reader's machine may have a configuration of its own; a page must not depend on it, or change it.
 DROPPED = re.compile(r"^(GPUYARD|JUPYTER|SSH|PIP|UV|COMPOSE|XDG)_")
 
+NAMES = re.compile(r"\b(desk|training|board)\b")
+"""Containers of the pages."""
+PORTS = ("8888", "2222", "6006")
+
 
 @dataclass(frozen=True)
 class Typed:
@@ -64,7 +68,7 @@ class Desk:
         )
         parts = re.split(rf"\n{mark} (\d+)\n", done.stdout)
         assert len(parts) == 2 * len(commands) + 1, done.stdout + done.stderr
-        outputs = [part.replace(f"{self.prefix}-desk", "desk") for part in parts[::2]]
+        outputs = [re.sub(rf"{self.prefix}-(?={NAMES.pattern})", "", part) for part in parts[::2]]
         return [Typed(command, int(parts[2 * at + 1]), outputs[at]) for at, command in enumerate(commands)]
 
     def _env(self) -> dict[str, str]:
@@ -75,7 +79,8 @@ class Desk:
     def _own(self, text: str) -> str:
         """The command with names and ports of this desk in place of the page's."""
         text = re.sub(r"-v ([a-z]+):/", rf"-v {self.prefix}-\1:/", text)
-        text = re.sub(r"\bdesk\b", f"{self.prefix}-desk", text)
+        if "docker " in text:
+            text = NAMES.sub(rf"{self.prefix}-\1", text)
         for port, own in self.ports.items():
             # The host's side of a port only; the container's stays.
             text = re.sub(rf"(127\.0\.0\.1:|-p ){port}\b", rf"\g<1>{own}", text)
@@ -89,5 +94,5 @@ class Desk:
     def ports(self) -> dict[str, str]:
         known: dict[str, str] = self.__dict__.setdefault("_ports", {})
         if not known:
-            known.update({port: str(free_port()) for port in ("8888", "2222")})
+            known.update({port: str(free_port()) for port in PORTS})
         return known
