@@ -52,7 +52,7 @@ def torchrun_rank() -> Dict[str, Any]:
     distributed.init_process_group("gloo")
     rank, world = distributed.get_rank(), distributed.get_world_size()
     wrong = wrong_values(rank, world, "cpu")
-    distributed.destroy_process_group()
+    distributed.barrier()
     return {"wrong": wrong}
 
 
@@ -114,7 +114,7 @@ def _trouble(facts: Facts, expected: str) -> Optional[Verdict]:
         return None
     text = "; ".join(said)
     if hung:
-        text += f" for {TIMEOUT:g} s and were ended"
+        text += f" for {TIMEOUT:g} s, until it was ended"
     return failed(text, expected, advice(text, facts), Owner.START)
 
 

@@ -44,8 +44,10 @@ def _join(backend: str, rank: int, world: int, port: int) -> None:
 
 
 def _leave(facts: Dict[str, Any]) -> Dict[str, Any]:
+    """Wait for the others. With gloo that is all: in about one of ten forked pairs, taking the group down hangs."""
     distributed.barrier()
-    distributed.destroy_process_group()
+    if distributed.get_backend() != "gloo":
+        distributed.destroy_process_group()
     return facts
 
 
