@@ -12,6 +12,8 @@ from typing import BinaryIO, Dict, List, Optional, Tuple
 
 PT_LOAD, PT_DYNAMIC = 1, 2
 NEEDED, STRTAB, STRSZ, SONAME, RPATH, RUNPATH = 1, 5, 10, 14, 15, 29
+MOST = 1 << 28
+"""No table is longer; a damaged header may say that one is, and reading sets that much memory aside."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,11 @@ class Library:
 
 
 def read_library(path: str) -> Optional[Library]:
-    """The library; None for what is no 64-bit little-endian ELF file with a dynamic section."""
+    """The library; None for what is no whole 64-bit little-endian ELF file with a dynamic section."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - thousands of files: Path.open costs twice as much
             return _parse(path, file)
-    except (OSError, struct.error, UnicodeDecodeError):
+    except (OSError, struct.error, LookupError, StopIteration, ValueError, OverflowError):
         return None
 
 
@@ -39,13 +41,13 @@ def _parse(path: str, file: BinaryIO) -> Optional[Library]:
         return None
     offset, size, count = struct.unpack_from("<Q", header, 32)[0], *struct.unpack_from("<HH", header, 54)
     file.seek(offset)
-    table = file.read(size * count)
+    table = file.read(min(size * count, MOST))
     segments = [struct.unpack_from("<IIQQQQ", table, index * size) for index in range(count)]
     dynamic = next((s for s in segments if s[0] == PT_DYNAMIC), None)
     if dynamic is None:
         return None
     file.seek(dynamic[2])
-    entries = struct.iter_unpack("<qQ", _whole(file.read(dynamic[5])))
+    entries = struct.iter_unpack("<qQ", _whole(file.read(min(dynamic[5], MOST))))
     values: Dict[int, List[int]] = {}
     for tag, value in entries:
         values.setdefault(tag, []).append(value)
@@ -62,7 +64,7 @@ def _strings(file: BinaryIO, segments: List[Tuple[int, ...]], values: Dict[int, 
     address, size = values[STRTAB][0], values[STRSZ][0]
     load = next(s for s in segments if s[0] == PT_LOAD and s[3] <= address < s[3] + s[5])
     file.seek(address - load[3] + load[2])
-    return file.read(size)
+    return file.read(min(size, MOST))
 
 
 def _library(path: str, values: Dict[int, List[int]], names: bytes) -> Library:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,19 @@ def test_needs_names_and_search_paths_are_read_from_the_headers(packages: Path) 
     assert "libcudart.so.99" in found.needed
     assert found.search == (f"{packages}/ops/../nvidia/lib",)
     assert read_library(__file__) is None
+
+
+def test_a_file_that_was_cut_off_or_overwritten_stops_nobody(packages: Path) -> None:
+    """Whatever a header says, the answer is a library or None; seeded damage, so that a failure comes again."""
+    whole = (packages / "ops/_C.so").read_bytes()
+    dice, damaged = random.Random(7), packages / "ops/damaged.so"
+    for _ in range(300):
+        data = bytearray(whole[: dice.choice((len(whole), dice.randrange(len(whole))))])
+        for _ in range(dice.randrange(40)):
+            place = dice.randrange(max(len(data), 1))
+            data[place : place + 1] = bytes([dice.randrange(256)])
+        damaged.write_bytes(data)
+        read_library(str(damaged))
 
 
 def test_an_extension_for_another_cuda_is_named_with_what_it_lacks(packages: Path) -> None:

@@ -28,19 +28,17 @@ ON_DEMAND = re.compile(r"/nvidia/|/torio/lib/\w*ffmpeg\d\.so|/torchaudio/lib/\w*
 and for each version of FFmpeg."""
 
 
-def probe_needed() -> Facts:
-    """Read the ELF header of every compiled file in the environment."""
+def probe_compiled() -> Facts:
+    """Read the ELF header of every compiled file in the environment, and look for CUDA's libraries there, on the
+    loader's path and in a toolkit of the system.
+    """
     files = list(compiled_files(packages()))
     libraries = [library for library in map(read_library, files) if library]
     known = {Path(file).name for file in files} | {library.soname for library in libraries} | cached_names()
-    return {"count": len(libraries), "unmet": unmet(libraries, known)}
-
-
-def probe_copies() -> Facts:
-    """Look for CUDA's libraries in the environment, on the loader's path and in a toolkit of the system."""
-    copies = cuda_copies([*compiled_files(packages()), *outside_files()])
+    copies = cuda_copies([*files, *outside_files()])
     owned = owners([path for paths in copies.values() for path in paths]) if copies else {}
-    return {"copies": {name: [f"{path} ({owned[path]})" for path in paths] for name, paths in copies.items()}}
+    named = {name: [f"{path} ({owned[path]})" for path in paths] for name, paths in copies.items()}
+    return {"count": len(libraries), "unmet": unmet(libraries, known), "copies": named}
 
 
 def packages() -> List[str]:
@@ -146,11 +144,12 @@ def evaluate_copies(facts: Facts, _claims: Claims) -> Verdict:
     return passed("each CUDA library is here once", "each CUDA library once")
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(check_id, "packages", Level.IMAGE, title, probe, evaluate, isolation=Isolation.CHILD, timeout=90.0)
+def _check(check_id: str, title: str, evaluate: Any) -> Check:
+    apart = Isolation.CHILD
+    return Check(check_id, "packages", Level.IMAGE, title, probe_compiled, evaluate, isolation=apart, timeout=90.0)
 
 
 CHECKS: List[Check] = [
-    _check("needed-libraries", "Compiled packages find the libraries they need", probe_needed, evaluate_needed),
-    _check("cuda-copies", "Each CUDA library is installed once", probe_copies, evaluate_copies),
+    _check("needed-libraries", "Compiled packages find the libraries they need", evaluate_needed),
+    _check("cuda-copies", "Each CUDA library is installed once", evaluate_copies),
 ]
