@@ -17,10 +17,10 @@ PLACES = {
 }
 
 
-def wanted(env: dict[str, str]) -> Path | None:
-    """The folder that was asked for. Refuses one that can't be used; changes nothing."""
+def wanted(env: dict[str, str], given: tuple[Path, ...] = ()) -> Path | None:
+    """The folder that was asked for. Refuses one that can't be used; changes nothing. ``given``: will be ours."""
     if (folder := places.chosen(env, VARIABLE, "/mnt/cache")) is not None:
-        places.refuse_unwritable(VARIABLE, folder)
+        places.refuse_unwritable(VARIABLE, folder, given)
     return folder
 
 

@@ -97,7 +97,7 @@ def choose_command(wanted: config.Config) -> tuple[str, ...]:
     raise SystemExit(USAGE)
 
 
-def check_services(wanted: config.Config, user: runtime.User) -> None:
+def check_services(wanted: config.Config, user: runtime.User, given: tuple[Path, ...]) -> None:
     """Refuses services that can't be started here."""
     if wanted.jupyter:
         ports.check(wanted.jupyter.port, "Jupyter", "JUPYTER_PORT")
@@ -107,7 +107,7 @@ def check_services(wanted: config.Config, user: runtime.User) -> None:
         if user.uid == 0 or (user.name is None and not names.possible(user.uid)):
             who = "root" if user.uid == 0 else f"uid {user.uid}, which has no name in this image"
             raise Refusal(f"SSH does not serve {who}: leave out --user, or say GPUYARD_SERVICES=jupyter")
-        ssh.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER)
+        ssh.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER, given)
 
 
 class Plan(NamedTuple):
@@ -136,12 +136,13 @@ def plan(argv: tuple[str, ...], env: dict[str, str]) -> Plan:
     command = choose_command(wanted)
     sessions.select(env)
     setup = hooks.find(hooks.SETUP)
+    given = privileges.to_give(target)
     with privileges.acting_as(target):
-        folder, cache, certificates = overlay.wanted(env), caches.wanted(env), ca.wanted(env)
+        folder, cache, certificates = overlay.wanted(env, given), caches.wanted(env, given), ca.wanted(env)
         path = overlay.entered(env, folder)["PATH"] if folder else env.get("PATH", os.defpath)
         if command:
             resolve(command[0], path)
-        check_services(wanted, user)
+        check_services(wanted, user, given)
         start = hooks.find(hooks.START)
     return Plan(target, user, image, wanted, command, folder, cache, certificates, setup, start)
 
@@ -194,6 +195,8 @@ def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
     if not wanted.services:
         if wanted.offered and any(env.get(name) for name in (*keys.VARIABLES, "JUPYTER_TOKEN")):
             log.info("a command was given: the services stay off; GPUYARD_SERVICES=jupyter,ssh turns them on")
+        if made.overlay or made.cache or made.certificates:
+            sessions.keep(env)
         hooks.run(made.start, env, log)
         become(file, command, env)
     variables, secrets = sessions.select(env)

@@ -19,14 +19,14 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 _PIP = "#!{python}\nimport sys\n\nfrom pip._internal.cli.main import main\n\nsys.exit(main())\n"
 
 
-def wanted(env: dict[str, str]) -> Path | None:
-    """The folder that was asked for. Refuses one that can't be used; changes nothing."""
+def wanted(env: dict[str, str], given: tuple[Path, ...] = ()) -> Path | None:
+    """The folder that was asked for. Refuses one that can't be used; changes nothing. ``given``: will be ours."""
     folder = places.chosen(env, VARIABLE, "/workspace/.venv")
     if folder is None:
         return None
     if folder == IMAGE or IMAGE in folder.parents or folder == Path("/"):
         raise Refusal(f"{VARIABLE} is '{folder}', which is the image's own: choose a folder on a volume")
-    places.refuse_unwritable(VARIABLE, folder)
+    places.refuse_unwritable(VARIABLE, folder, given)
     _refuse_other_python(folder)
     return folder
 

@@ -8,10 +8,17 @@ from pathlib import Path
 from .errors import Refusal
 
 
-def refuse_unwritable(variable: str, folder: Path) -> None:
+def usable(folder: Path, given: tuple[Path, ...]) -> bool:
+    """Whether things can be made in a folder, now or as soon as it has been given to the user."""
+    if folder in given:
+        return folder.is_dir() and not os.statvfs(folder).f_flag & os.ST_RDONLY
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def refuse_unwritable(variable: str, folder: Path, given: tuple[Path, ...] = ()) -> None:
     """Refuses a folder that can't be written to, or made."""
     nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+    if not usable(nearest, given):
         raise Refusal(f"{variable} is '{folder}', but {nearest} can't be written to by uid {os.geteuid()}")
 
 

@@ -117,17 +117,22 @@ def _glob(pattern: str) -> list[Path]:
     return [folder for folder in sorted(_ENVIRONMENT.glob(pattern)) if folder.is_dir() and not folder.is_symlink()]
 
 
-def give(target: Target, home: Path = HOME) -> list[str]:
-    """Hands the image's own files to the target; the warnings. Nothing on a mount changes but what was named."""
+def to_give(target: Target | None, home: Path = HOME) -> tuple[Path, ...]:
+    """The image's own files, and what was named; nothing else on a mount."""
+    if target is None:
+        return ()
     closed = mounts.points()
     before = target.before
     trees = [path for top in (home, Path("/var/lib/gpuyard")) for path in _tree(top, closed)]
     single = [path for path in (*_OURS, *_environment_folders()) if path.exists() and path not in closed]
+    ours = [path for path in (*trees, *single) if before is not None and path.lstat().st_uid == before.pw_uid]
+    return tuple(dict.fromkeys((*ours, *target.give)))
+
+
+def give(target: Target, home: Path = HOME) -> list[str]:
+    """Hands them to the target; the warnings."""
     faults: list[str] = []
-    for path in dict.fromkeys((*trees, *single, *target.give)):
-        found = path.lstat()
-        if path not in target.give and (before is None or found.st_uid != before.pw_uid):
-            continue
+    for path in to_give(target, home):
         try:
             os.chown(path, target.uid, target.gid, follow_symlinks=False)
         except OSError as error:

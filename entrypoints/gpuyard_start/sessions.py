@@ -6,13 +6,14 @@ so nothing can be quoted wrongly, and no shell reads it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from .errors import Refusal
-from .folder import find_folder
+from .folder import become_owner, find_folder, make_folder
 
 FILE = "environment"
 SHELL = "/bin/bash"
@@ -71,6 +72,12 @@ def write(folder: Path, variables: dict[str, str]) -> None:
         out.write(pack(variables))
 
 
+def keep(env: dict[str, str]) -> None:
+    """Keeps what a start added for who comes in by ``docker exec``, where there is a place for it."""
+    with contextlib.suppress(OSError, Refusal):
+        write(make_folder(), select(env)[0])
+
+
 def restored(current: dict[bytes, bytes], folder: Path | None) -> dict[bytes, bytes]:
     """A session's environment: the container's over what sshd or Jupyter gave."""
     try:
@@ -84,6 +91,9 @@ def restored(current: dict[bytes, bytes], folder: Path | None) -> dict[bytes, by
 
 def enter(arguments: list[str]) -> NoReturn:
     """Becomes the shell of a session. ``arguments`` are those that a login shell gets: none, or ``-c`` and a text."""
+    if os.getuid() == 0 and find_folder() is None:
+        # ``docker exec`` comes in as whom the container was started as, not as whom it became.
+        become_owner()
     try:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
     except OSError:

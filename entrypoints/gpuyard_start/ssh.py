@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from . import keys, mounts
+from . import keys, mounts, places
 from .errors import Refusal
 
 SSHD = "/usr/sbin/sshd"
@@ -120,12 +120,12 @@ def existing_host_keys(folder: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def refuse_useless_folder(folder: Path, named: bool) -> None:
+def refuse_useless_folder(folder: Path, named: bool, given: tuple[Path, ...] = ()) -> None:
     """Refuses a folder that the user meant to keep the host key in, and that can't. Changes nothing."""
     if existing_host_keys(folder) or not (named or mounts.is_mounted(folder, mounts.points())):
         return
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+    if not places.usable(nearest, given):
         raise Refusal(
             f"the folder of host keys {folder} holds none and can't be written to by uid {os.geteuid()}: make it"
             " writable, put a key into it with ssh-keygen, or leave it out for a key that ends with the container"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docker.models.containers import Container
 
 from tests.containers import Run
 
@@ -112,34 +114,40 @@ def test_without_a_writable_tmp_everything_works_elsewhere(run_container: Any, r
         assert done.stdout.endswith("tmux\n")
 
 
-def test_folders_of_roots_in_a_home_stop_nothing(run_container: Any, tmp_path: Path) -> None:
-    """As an older container run as root left them: a kernel starts, and settings that lie there are read."""
+@pytest.fixture(scope="module")
+def crowded(run_container: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Container, Path]]:
+    """JupyterLab beside a driver that does not answer, in a home as an older container run as root left it."""
+    top = tmp_path_factory.mktemp("crowded")
+    home, library = top / "home", top / "libnvidia-ml.so.1"
     for name in (".jupyter", ".ipython", ".local/share/jupyter", ".cache"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / ".jupyter" / "jupyter_server_config.py").write_text("c.ServerApp.root_dir = '/nowhere'\n")
-    os.chown(tmp_path, 1000, 1000)
-    volumes = {str(tmp_path): {"bind": "/home/trainer", "mode": "rw"}}
+        (home / name).mkdir(parents=True)
+    (home / ".jupyter" / "jupyter_server_config.py").write_text("c.ServerApp.root_dir = '/nowhere'\n")
+    os.chown(home, 1000, 1000)
+    source = write(top / "nvml.c", NVML.replace("int found = 0;", "return 9; int found = 0;"), 0o644)
+    top.chmod(0o755)
+    subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    volumes = {
+        str(home): {"bind": "/home/trainer", "mode": "rw"},
+        str(library): {"bind": "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "mode": "ro"},
+    }
     with run_container(None, volumes=volumes, environment={"JUPYTER_TOKEN": "t"}) as container:
         healthy(container)
-        code = "import matplotlib, os; print(matplotlib.get_cachedir(), os.environ['IPYTHONDIR'])"
-        said = ask_jupyter(container, "", code, token="t")
-        assert "Traceback" not in said + log_of(container)
-        assert all(place.startswith("/run/gpuyard/") for place in said.split())
-        assert "has folders that uid 1000 can't write to (.jupyter, .local/share/jupyter, .ipython, .cache)" in log_of(
-            container
-        )
-    assert {path.stat().st_uid for path in tmp_path.iterdir()} == {0}
+        yield container, home
 
 
-def test_a_driver_that_does_not_answer_leaves_jupyter_alone(run_container: Any, tmp_path: Path) -> None:
+def test_folders_of_roots_in_a_home_stop_nothing(crowded: tuple[Container, Path]) -> None:
+    """A kernel starts, and settings that lie there are read."""
+    container, home = crowded
+    code = "import matplotlib, os; print(matplotlib.get_cachedir(), os.environ['IPYTHONDIR'])"
+    said = ask_jupyter(container, "", code, token="t")
+    log = log_of(container)
+    assert "Traceback" not in said + log
+    assert all(place.startswith("/run/gpuyard/") for place in said.split())
+    assert "has folders that uid 1000 can't write to (.jupyter, .local/share/jupyter, .ipython, .cache)" in log
+    assert {path.stat().st_uid for path in home.iterdir()} == {0}
+
+
+def test_a_driver_that_does_not_answer_leaves_jupyter_alone(crowded: tuple[Container, Path]) -> None:
     """Its dashboard could not be loaded beside it, and would fill the log with a traceback."""
-    source = write(tmp_path / "nvml.c", NVML.replace("int found = 0;", "return 9; int found = 0;"), 0o644)
-    tmp_path.chmod(0o755)
-    library = tmp_path / "libnvidia-ml.so.1"
-    subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    place = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
-    volumes = {str(library): {"bind": place, "mode": "ro"}}
-    with run_container(None, volumes=volumes) as container:
-        healthy(container)
-        assert "nvdashboard" not in log_of(container)
-        assert "Traceback" not in log_of(container)
+    assert "nvdashboard" not in log_of(crowded[0])
+    assert "Traceback" not in log_of(crowded[0])

@@ -135,6 +135,15 @@ def test_only_the_named_origins_reach_a_kernel(alice: Container, origin: str, st
     assert status in handshake(port, new_kernel(f"http://127.0.0.1:{port}/lab/alice/"), origin)
 
 
+def test_the_token_is_on_no_command_line_and_in_no_environment(alice: Container) -> None:
+    """Only in a file that nobody else reads."""
+    server = alice.exec_run("pgrep -f jupyter-lab").output.decode().split()[0]
+    for file in ("environ", "cmdline"):
+        said = alice.exec_run(f"cat /proc/{server}/{file}").output
+        assert b"PATH" in said or b"jupyter-lab" in said
+        assert b"t0ken" not in said
+
+
 def test_the_log_names_the_path(alice: Container) -> None:
     """And not the token that the user chose."""
     assert "http://127.0.0.1:8888/lab/alice/lab (log in with the token you gave)" in log_of(alice)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.containers import Run
 
+from .conftest import wait_for
 from .test_living import write
 
 pytestmark = pytest.mark.image
@@ -70,6 +71,17 @@ print(HF_HUB_CACHE, torch.hub.get_dir(), matplotlib.get_cachedir(), os.environ["
 pathlib.Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
 print(torch.compile(lambda x: x.sin() + 1)(torch.zeros(3)).tolist())
 """
+
+
+def test_a_shell_beside_a_command_has_what_the_start_added(run_container: Any) -> None:
+    """By the one program that has it, and as whom the container became; plain ``docker exec`` goes past it."""
+    environment = {"GPUYARD_UID": "1005", "GPUYARD_CACHE": "/workspace/.cache"}
+    look = 'echo "$(id -u) $HOME $HF_HOME"'
+    with run_container("sleep 60", user="root", environment=environment) as container:
+        session = ["/opt/gpuyard/entrypoints/session", "-c", look]
+        said = wait_for(lambda: "1005" in (text := container.exec_run(session).output.decode()) and text)
+        assert said == "1005 /home/trainer /workspace/.cache/huggingface\n"
+        assert b"HF_HOME" not in container.exec_run("env").output
 
 
 @pytest.mark.full
@@ -140,4 +152,5 @@ def test_a_companys_certificates_are_trusted_by_every_client(run: Run, tmp_path:
     options: dict[str, Any] = {"volumes": {str(tmp_path): {"bind": "/ca", "mode": "ro"}}, "working_dir": "/tmp"}
     trusted = run("python", "-c", SERVE, environment={"GPUYARD_CA": "/ca/ca.pem"}, **options)
     assert trusted.stdout.splitlines() == ["urllib 0", "requests 0", "httpx 0", "curl 0"], trusted.stderr
-    assert "curl 60" in run("python", "-c", SERVE, **options).stdout
+    alone = SERVE.replace("for name, code in ask.items():", "for name, code in ():")
+    assert run("python", "-c", alone, **options).stdout == "curl 60\n"

@@ -72,3 +72,14 @@ def test_a_users_own_settings_of_matplotlib_still_count(run: Run, tmp_path: Path
     for folder in (tmp_path, tmp_path / "matplotlib"):
         folder.chmod(0o777)
     assert run("python", "-c", own, volumes=mounted, environment={"XDG_CACHE_HOME": "/tmp"}).stdout == "False serif\n"
+
+
+@pytest.mark.full
+def test_without_the_entry_point_the_font_is_named_by_hand(run: Run) -> None:
+    """As the documentation says it; nobody sets the variable there."""
+    look = "import matplotlib; print(*matplotlib.rcParams['font.family'], sep=',')"
+    assert "Droid" not in run("python", "-c", look, entrypoint="").stdout
+    environment = {"MATPLOTLIBRC": "/etc/gpuyard/matplotlibrc"}
+    assert (
+        run("python", "-c", look, entrypoint="", environment=environment).stdout == "sans-serif,Droid Sans CJK Full\n"
+    )

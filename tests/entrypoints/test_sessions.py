@@ -54,3 +54,13 @@ def test_the_containers_values_win_over_the_sessions_own(tmp_path: Path) -> None
     current = {b"PATH": b"/usr", b"SSH_TTY": b"t", b"LC_CTYPE": b"C.UTF-8"}
     assert sessions.restored(current, tmp_path) == {b"PATH": b"/opt", b"SSH_TTY": b"t", b"SHELL": b"/bin/bash"}
     assert sessions.restored({}, None) == {b"SHELL": b"/bin/bash"}
+
+
+def test_what_a_start_added_is_kept_where_there_is_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without the secrets; a start that finds none goes on."""
+    monkeypatch.setattr(sessions, "make_folder", lambda: tmp_path)
+    sessions.keep({"HF_HOME": "/c", "HF_TOKEN": "s3cret"})
+    assert sessions.restored({}, tmp_path) == {b"HF_HOME": b"/c", b"SHELL": b"/bin/bash"}
+    assert (tmp_path / sessions.FILE).stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(sessions, "make_folder", lambda: tmp_path / "gone")
+    sessions.keep({"HF_HOME": "/c"})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.gpuyard_start import ca, caches, homes, runtime
+from entrypoints.gpuyard_start import ca, caches, homes, overlay, runtime
 from entrypoints.gpuyard_start.errors import Refusal
 
 
@@ -56,6 +56,18 @@ def test_a_folder_that_can_hold_no_cache_is_refused(monkeypatch: pytest.MonkeyPa
     with pytest.raises(Refusal) as refusal:
         caches.wanted({"GPUYARD_CACHE": value})
     assert said in str(refusal.value)
+
+
+def test_a_folder_that_will_be_the_users_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Root gives it away before anything is made in it; what is not given stays refused."""
+    close(monkeypatch, tmp_path, Path("/proc"))
+    env = {"GPUYARD_CACHE": f"{tmp_path}/cache", "GPUYARD_VENV": f"{tmp_path}/venv"}
+    for module in (caches, overlay):
+        with pytest.raises(Refusal, match="can't be written to"):
+            module.wanted(env)
+        assert module.wanted(env, (tmp_path,)) is not None
+    with pytest.raises(Refusal, match="can't be written to"):
+        caches.wanted({"GPUYARD_CACHE": "/proc/x"}, (Path("/of-no-one"),))
 
 
 def test_a_closed_folder_in_a_home_is_stepped_around(
