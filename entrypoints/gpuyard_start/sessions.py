@@ -27,7 +27,7 @@ _PER_SESSION = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "USER", "LOGNAME", "SHE
 _SPENT = frozenset(
     {
         *("SSH_PUBLIC_KEY", "PUBLIC_KEY", "JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE", "JUPYTER_PASSWORD_HASH"),
-        *("JUPYTER_LINK", PASS),
+        *("JUPYTER_LINK", "GPUYARD_HOST_KEYS", PASS),
     }
 )
 _SECRET_WORDS = frozenset(

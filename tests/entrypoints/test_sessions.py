@@ -33,6 +33,11 @@ def test_the_environment_is_sorted_into_passed_and_secret() -> None:
     assert secrets == ("HF_TOKEN",)
 
 
+def test_a_setting_of_the_starts_own_is_no_secret() -> None:
+    """Though its name says keys: it names a folder, and its work is done."""
+    assert sessions.select({"GPUYARD_HOST_KEYS": "/keys"}) == ({}, ())
+
+
 def test_a_secret_is_passed_on_where_its_name_was_given() -> None:
     """A name that is not set is refused: it is a slip of the pen that would be noticed late."""
     env = {"HF_TOKEN": "t", "WANDB_API_KEY": "w", "GPUYARD_PASS": "HF_TOKEN"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,12 +117,12 @@ def test_a_burst_of_probes_locks_nobody_out(server: Container, key: KeyPair) -> 
     assert call(key.ssh(port, "true")).returncode == 0
 
 
-def test_the_log_of_sshd_carries_times(server: Container, key: KeyPair) -> None:
+def test_the_log_of_sshd_carries_times_and_levels(server: Container, key: KeyPair) -> None:
     """And health probes from inside leave no line."""
     call(key.ssh(host_port(server, 2222), "true"))
-    accepted = [line for line in log_of(server).splitlines() if "Accepted publickey for trainer" in line]
-    assert accepted
-    assert accepted[0][:2] == "20"
+    wait_for(lambda: re.search(r"^20\S+ \S+  INFO ssh: Accepted publickey for trainer", log_of(server), re.MULTILINE))
+    told = re.compile(r"20\S+ +\S* *(INFO|WARNING|ERROR) \w+: ")
+    assert not [line for line in log_of(server).splitlines() if not told.match(line)]
     assert server.exec_run("/opt/gpuyard/entrypoints/health").exit_code == 0
     assert "closed by 127.0.0.1" not in log_of(server)
 
