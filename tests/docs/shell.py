@@ -16,6 +16,8 @@ from tests.slurm.cluster import free_port
 # The reader's machine may have a configuration of its own; a page must not depend on it, or change it.
 DROPPED = re.compile(r"^(GPUYARD|JUPYTER|SSH|PIP|UV|COMPOSE|XDG)_")
 
+# What a container says of itself on standard error; its readers see both, a page shows the command's words.
+_LOG = re.compile(r"^\S+Z (?:INFO|WARNING) start: .*\n?", re.MULTILINE)
 NAMES = re.compile(r"\b(desk|training|board)\b")
 """Containers of the pages."""
 PORTS = ("8888", "2222", "6006")
@@ -68,7 +70,8 @@ class Desk:
         )
         parts = re.split(rf"\n{mark} (\d+)\n", done.stdout)
         assert len(parts) == 2 * len(commands) + 1, done.stdout + done.stderr
-        outputs = [re.sub(rf"{self.prefix}-(?={NAMES.pattern})", "", part) for part in parts[::2]]
+        outputs = [_LOG.sub("", part) for part in parts[::2]]
+        outputs = [re.sub(rf"{self.prefix}-(?={NAMES.pattern})", "", output) for output in outputs]
         return [Typed(command, int(parts[2 * at + 1]), outputs[at]) for at, command in enumerate(commands)]
 
     def _env(self) -> dict[str, str]:
