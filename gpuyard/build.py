@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import docker
 from docker.errors import ImageNotFound
 from docker.models.images import Image as EngineImage
 
@@ -21,6 +22,8 @@ from gpuyard.claims import Product
 from gpuyard.errors import UsageError, UserError
 from gpuyard.process import log, run
 from gpuyard.store import Damaged, Store
+from gpuyard.wheels.everything import requirements
+from gpuyard.wheels.fetcher import Fetcher
 
 Builder = Literal["dockerfile", "layers"]
 
@@ -29,7 +32,7 @@ COLD_GB = 24.0
 LAYERS_GB = {"engine": 12.0, "store": 10.0}
 """The same for a build from layers: the image unpacked, and its wheels and layers in the store."""
 WARM_GB = 3.0
-"""Disk that a build needs when the image is there and only its upper layers change."""
+"""Disk that a build needs when the image, or another of its line, is there and only its upper layers differ."""
 
 
 @dataclass(frozen=True)
@@ -154,18 +157,37 @@ def refuse_platform(architecture: str) -> None:
 
 
 def refuse_full_disk(wanted: Product, builder: Builder) -> None:
-    """Raises UserError, saying how much is needed, if the disks of engine and store can't hold the build."""
-    root, store = Path(engine.client().info()["DockerRootDir"]), Store().folder
-    # A remote engine's folder is not here to be measured.
-    needs = {root: COLD_GB} if root.exists() else {}
-    if builder == "layers":
-        needs = {folder: LAYERS_GB["engine"] for folder in needs} | {store: LAYERS_GB["store"]}
-    try:
-        engine.client().images.get(wanted.full_tag)
-        needs = dict.fromkeys(list(needs)[:1], WARM_GB)
-    except ImageNotFound:
-        pass
+    """Raises UserError, saying how much is needed, if the disks of engine and store can't hold the build.
+
+    An image of the same line in the engine, and wheels in the store, are taken into account.
+    """
+    client, store = engine.client(), Store()
+    root = Path(client.info()["DockerRootDir"])
+    if has(client, wanted.full_tag):
+        needs = {root: WARM_GB}
+    elif builder == "dockerfile":
+        needs = {root: COLD_GB}
+    else:
+        names = wanted.catalogue.images_of(wanted.line)
+        line = [Product(wanted.catalogue, wanted.line, name, wanted.os).full_tag for name in names]
+        fetcher, wheels = Fetcher(store, wanted.python, offline=True), requirements(wanted)
+        missing = sum(not (wheel := fetcher.promised(locked)) or not wheel.path.exists() for locked in wheels)
+        needs = {
+            root: WARM_GB if any(has(client, tag) for tag in line) else LAYERS_GB["engine"],
+            store.folder: max(WARM_GB, LAYERS_GB["store"] * missing / len(wheels)),
+        }
+    if not root.exists():
+        del needs[root]  # a remote engine's disk is not here to be measured
     disk.require(needs)
+
+
+def has(client: docker.DockerClient, name: str) -> bool:
+    """Whether the engine has an image of that name."""
+    try:
+        client.images.get(name)
+    except ImageNotFound:
+        return False
+    return True
 
 
 def secrets() -> dict[str, Path]:

@@ -6,13 +6,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import docker
 import pytest
 
-from gpuyard import base, build, disk, index, paths
+from gpuyard import base, build, disk, engine, index, paths
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UsageError, UserError
+from gpuyard.wheels.fetcher import Fetcher
 
 
 def gpuyard(*words: str) -> subprocess.CompletedProcess[str]:
@@ -81,6 +83,38 @@ def test_a_build_without_room_ends_before_it_begins(
         with pytest.raises(UserError, match=r"1\.0 GB free and this build needs \d+ GB"):
             build.build(build.product(table, None), builder=builder)
     assert {str(image.id) for image in docker_client.images.list(all=True)} == before
+
+
+@pytest.mark.parametrize(
+    ("there", "builder", "wheels", "gigabytes"),
+    [
+        ((), "layers", False, 22),
+        ((), "dockerfile", False, 24),
+        (("runtime",), "layers", False, 13),
+        (("runtime",), "layers", True, 6),
+        (("workbench",), "layers", True, 3),
+    ],
+)
+def test_what_is_there_already_needs_no_room(
+    table: Catalogue,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    there: tuple[str, ...],
+    builder: build.Builder,
+    wheels: bool,
+    gigabytes: int,
+) -> None:
+    """Another image of the line has most of the layers, and stored wheels are not fetched again."""
+    product = build.product(table, None)
+    tags = [build.product(table, None, name).full_tag for name in there]
+    asked: dict[Path, float] = {}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(engine, "client", lambda: Mock(info=lambda: {"DockerRootDir": str(tmp_path)}))
+    monkeypatch.setattr(build, "has", lambda _, name: name in tags)
+    monkeypatch.setattr(Fetcher, "promised", lambda *_: Mock(path=tmp_path) if wheels else None)
+    monkeypatch.setattr(disk, "require", asked.update)
+    build.refuse_full_disk(product, builder)
+    assert sum(asked.values()) == gigabytes
 
 
 def test_a_base_origin_that_is_not_declared_is_refused(table: Catalogue) -> None:
