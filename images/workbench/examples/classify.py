@@ -66,9 +66,10 @@ def plan(chosen: argparse.Namespace, data: Titles) -> Plan:
 
 def run(chosen: argparse.Namespace) -> Result:
     """Trains and reports; the pictures lie beside the checkpoint."""
+    # Before torch is loaded: what is wrong with the data is said at once.
+    data = titles(chosen)
     from examples.trainer import train
 
-    data = titles(chosen)
     result = train(plan(chosen, data), chosen)
     if result.leads:
         report(result, data[1])

@@ -82,9 +82,11 @@ def plan(chosen: argparse.Namespace, text: list[str]) -> tuple[Plan, Codec]:
 
 def run(chosen: argparse.Namespace) -> Result:
     """Trains, reports the perplexity, and writes."""
+    # Before torch is loaded: what is wrong with the data is said at once.
+    text = lines(chosen)
     from examples.trainer import train
 
-    made, codec = plan(chosen, lines(chosen))
+    made, codec = plan(chosen, text)
     codec.encode(chosen.prompt)
     result = train(made, chosen)
     if result.leads:
