@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Collection, List
+from typing import Collection, Dict, List, Mapping
 
+from verify.codes import CUDA, NVML, Meaning
 from verify.explanations import WHY
 from verify.model import Check
 from verify.registry import UnknownName, all_needs, unknown_text
+
+CODES: Dict[str, Mapping[int, Meaning]] = {"cuda-init": CUDA, "nvml": NVML}
 
 
 def list_checks(checks: List[Check], required: Collection[str]) -> str:
@@ -30,8 +33,17 @@ def explain(checks: List[Check], check_id: str) -> str:
     lines += _part("Why", why)
     lines += _part("Cases", ", ".join(check.cases))
     lines += _part("Needs", ", ".join(all_needs(check)) or "nothing")
-    lines += ["Remedies:", *(f"  - {remedy}" for remedy in remedies), "", f"Run it: verify --only {check.id}"]
+    lines += ["Remedies:", *(f"  - {remedy}" for remedy in remedies), ""]
+    lines += _codes(CODES.get(check.id, {}))
+    lines += [f"Run it: verify --only {check.id}"]
     return "\n".join(lines)
+
+
+def _codes(meanings: Mapping[int, Meaning]) -> List[str]:
+    """What each code that the check may meet means, whose it is, and what repairs it."""
+    rows = [f"{code}: {m.text}. To do ({m.owner.value}) {m.remedy}" for code, m in sorted(meanings.items())]
+    wrapped = [textwrap.wrap(row, 88, initial_indent="  ", subsequent_indent="    ") for row in rows]
+    return ["Codes:", *(line for lines in wrapped for line in lines), ""] if rows else []
 
 
 def _first(text: object) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Dict, Tuple
 
-from verify.codes import CUDA
-
 _REBUILD = "rebuild the image: gpuyard build"
 _FRESH = "start a fresh container from the image"
 _LOCKED = "put the locked packages back: verify --only lock prints the command"
@@ -194,7 +192,7 @@ WHY: Dict[str, Tuple[str, Tuple[str, ...]]] = {
     "cuda-init": (
         "cuInit is the driver's own word: 34 stub, 46 busy, 100 no GPU, 304 device node, 802 Fabric Manager, "
         "803 mismatch, 804 forward compatibility, 999 unknown. torch.cuda.is_available() hides it.",
-        tuple(f"{code}: {meaning.remedy}" for code, meaning in sorted(CUDA.items())),
+        ("the finding names the repair for the code",),
     ),
     "cuda-level": (
         "Docker's CDI path does not enforce NVIDIA_REQUIRE_CUDA any more, so an old driver shows only here.",

@@ -61,6 +61,18 @@ def test_explain_says_what_why_and_what_to_do() -> None:
     assert "--shm-size=8g" in done.stdout
 
 
+def test_the_drivers_checks_explain_each_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """What it means, whose it is, what repairs it; for CUDA's and for NVML's."""
+    for check, code, words in (("cuda-init", "802", "fabricmanager"), ("nvml", "18", "restart the host")):
+        assert main(["explain", check]) == 0
+        said = " ".join(capsys.readouterr().out.partition("Codes:")[2].split())
+        line = said.partition(f" {code}: ")[2]
+        assert "To do (host)" in line
+        assert words in line
+    main(["explain", "shm-size"])
+    assert "Codes:" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_every_check_can_be_explained(check: object, capsys: pytest.CaptureFixture[str]) -> None:
     """No check is without a reason and a remedy."""
