@@ -112,6 +112,7 @@ def test_a_full_volume_leaves_the_last_checkpoint(run: Run) -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.full
 def test_a_volume_that_is_full_before_the_first_step_is_one_line(run: Run) -> None:
     """Not even TensorBoard's log can be begun."""
     fill = 'dd if=/dev/zero of=/mnt/models/fill status=none 2>&-; exec "$@"'
