@@ -41,7 +41,7 @@ def explain(checks: List[Check], check_id: str) -> str:
 
 def _codes(meanings: Mapping[int, Meaning]) -> List[str]:
     """What each code that the check may meet means, whose it is, and what repairs it."""
-    rows = [f"{code}: {m.text}. To do ({m.owner.value}) {m.remedy}" for code, m in sorted(meanings.items())]
+    rows = [f"{code}: {m.text}. To do ({m.owner.value}): {m.remedy}" for code, m in sorted(meanings.items())]
     wrapped = [textwrap.wrap(row, 88, initial_indent="  ", subsequent_indent="    ") for row in rows]
     return ["Codes:", *(line for lines in wrapped for line in lines), ""] if rows else []
 
