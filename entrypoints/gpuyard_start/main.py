@@ -106,7 +106,8 @@ def check_services(wanted: config.Config, user: runtime.User, given: tuple[Path,
         ports.check(wanted.ssh.port, "SSH", "GPUYARD_SSH_PORT")
         if user.uid == 0 or (user.name is None and not names.possible(user.uid)):
             who = "root" if user.uid == 0 else f"uid {user.uid}, which has no name in this image"
-            raise Refusal(f"SSH does not serve {who}: leave out --user, or say GPUYARD_SERVICES=jupyter")
+            place = "add --tmpfs /run/gpuyard" if user.uid >= names.SMALLEST else "leave out --user"
+            raise Refusal(f"SSH does not serve {who}: {place}, or say GPUYARD_SERVICES=jupyter")
         ssh.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER, given)
 
 

@@ -108,7 +108,9 @@ def test_without_service_and_command_there_is_usage_or_a_shell(run: Run, run_con
         wait_for(lambda: "\n/bin/bash\n" in container.exec_run("ps -eo args=").output.decode())
 
 
-@pytest.mark.parametrize("typed", ["jupyter lab --ServerApp.root_dir=/mnt/models", "ssh"])
+@pytest.mark.parametrize(
+    "typed", [pytest.param("jupyter lab --ServerApp.root_dir=/mnt/models", marks=pytest.mark.full), "ssh"]
+)
 def test_a_word_alone_starts_its_service_alone(run_container: Any, key: KeyPair, typed: str) -> None:
     """Both could be started; the health check knows which one is on, and its options reach the server."""
     word, *options = typed.split()

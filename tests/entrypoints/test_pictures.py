@@ -61,9 +61,8 @@ def test_letters_are_drawn_and_nothing_is_warned_of(run: Run) -> None:
 def test_a_users_own_settings_of_matplotlib_still_count(run: Run, tmp_path: Path) -> None:
     """A matplotlibrc in the working folder or in the home comes before the image's."""
     look = "import matplotlib; print(*matplotlib.rcParams['font.family'], sep=',')"
-    assert run("python", "-c", look).stdout == "sans-serif,Droid Sans CJK Full\n"
-    script = f"echo 'font.family: serif' > matplotlibrc; python -c \"{look}\""
-    assert run("sh", "-c", script).stdout == "serif\n"
+    script = f'python -c "{look}"; echo \'font.family: serif\' > matplotlibrc; python -c "{look}"'
+    assert run("sh", "-c", script).stdout == "sans-serif,Droid Sans CJK Full\nserif\n"
     own = "import matplotlib, os; print('MATPLOTLIBRC' in os.environ, *matplotlib.rcParams['font.family'])"
     mounted = {str(tmp_path): {"bind": "/home/trainer/.config", "mode": "rw"}}
     (tmp_path / "matplotlib").mkdir()

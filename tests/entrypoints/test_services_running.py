@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -121,8 +123,11 @@ def test_a_service_that_cannot_run_ends_the_container_with_its_reason(run_contai
         log = log_of(container)
         assert re.search(r"ERROR ssh: .*Bad configuration option: Bogus", log)
         assert "ssh failed 5 times within 120 s, last with exit code 255" in log
-        left = [entry["Path"] for entry in container.diff() or []]
-        assert not [path for path in left if "authorized_keys" in path or path.endswith("/services")]
+        stream, _ = container.get_archive("/run/gpuyard")
+        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as left:
+            names = left.getnames()
+        assert any("/gpuyard-1000-" in name for name in names)
+        assert not [name for name in names if "authorized_keys" in name or name.endswith("/services")]
 
 
 def seconds_to_stop(container: Container) -> float:
@@ -175,7 +180,7 @@ HARD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("options", "services"),
     [
-        ({**HARD, "user": "12345:54321"}, "jupyter,ssh"),
+        ({**HARD, "user": "12345:54321", "tmpfs": {"/tmp": "", "/run/gpuyard": ""}}, "jupyter,ssh"),
         # What lies between the strictest and nothing.
         pytest.param(HARD, "jupyter,ssh", marks=pytest.mark.full),
         pytest.param({"read_only": True, "tmpfs": {"/tmp": ""}}, "jupyter,ssh", marks=pytest.mark.full),
