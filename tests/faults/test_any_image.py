@@ -37,7 +37,7 @@ def other(client: docker.DockerClient, image: str, name: str, change: str) -> It
     container = client.containers.run(image, ["-c", change], entrypoint="sh", user="0", detach=True)
     tag = f"gpuyard-test-other:{name}"
     try:
-        assert container.wait(timeout=120)["StatusCode"] == 0, container.logs()
+        assert container.wait(timeout=300)["StatusCode"] == 0, container.logs()
         container.commit("gpuyard-test-other", name, changes=["ENTRYPOINT []"])
         yield tag
     finally:
@@ -49,7 +49,7 @@ def other(client: docker.DockerClient, image: str, name: str, change: str) -> It
 def ask(reference: str, suite: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What the suite says in the image."""
     line = command(reference, suite, Gpus(), "1g", list(words))
-    return subprocess.run(line, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(line, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_an_image_without_torch_is_told_so_first(docker_client: docker.DockerClient, image: str, suite: Path) -> None:

@@ -41,7 +41,7 @@ def debian(suite: str, *packages: str) -> Iterator[str]:
 def gpuyard(*words: str) -> subprocess.CompletedProcess[str]:
     """The command as users call it."""
     command = [".venv/bin/gpuyard", "verify", *words, "--gpus", "none"]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_python_3_9_is_enough(docker_client: docker.DockerClient, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_torch_by_plain_pip_is_diagnosed_link_by_link(
             shm_size="1g",
         )
         try:
-            container.wait(timeout=300)
+            container.wait(timeout=600)
             report = json.loads(container.logs(stdout=True, stderr=False))
         finally:
             container.remove(force=True, v=True)
