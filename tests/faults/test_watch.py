@@ -53,4 +53,4 @@ def test_a_gpu_whose_rules_are_taken_away_is_told_with_the_way_back(watched: Con
     assert until(lambda: len(said(watched)) > 2, 30)
     assert "ok: driver" in said(watched)[2]
     watched.kill("SIGINT")
-    assert watched.wait(timeout=10)["StatusCode"] == 0
+    assert watched.wait(timeout=30)["StatusCode"] == 0
