@@ -1,7 +1,8 @@
 # Read by every notebook kernel of the container: where memory runs out, a kernel goes before Jupyter and sshd do.
 import logging
+import sys
 from contextlib import suppress
-from importlib.util import find_spec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 with suppress(OSError):
@@ -10,6 +11,9 @@ with suppress(OSError):
 # Kernel and server talk on the container's own loopback; a line about that for every kernel hides others.
 logging.getLogger("IPKernelApp").addFilter(lambda record: "without encryption" not in record.getMessage())
 
-# Another Python's kernel may not know the image's packages.
-if find_spec("entrypoints") and find_spec("entrypoints.gpuyard_start"):
-    get_config().InteractiveShellApp.extensions.append("entrypoints.gpuyard_start.kernel")  # type: ignore[name-defined] # noqa: F821
+# By its place: no folder more to import from, and no name that a package of the user's could have.
+_PLACE = "/opt/gpuyard/entrypoints/gpuyard_start"
+_SPEC = spec_from_file_location("gpuyard_start", f"{_PLACE}/__init__.py", submodule_search_locations=[_PLACE])
+if _SPEC and Path(_PLACE).is_dir():
+    sys.modules.setdefault("gpuyard_start", module_from_spec(_SPEC))
+    get_config().InteractiveShellApp.extensions.append("gpuyard_start.kernel")  # type: ignore[name-defined] # noqa: F821

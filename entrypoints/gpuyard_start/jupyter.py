@@ -27,7 +27,7 @@ _JSON: dict[str, object] = {
 def _log(log_style: str) -> dict[str, object]:
     """How Jupyter writes its lines, and which it leaves out."""
     handler: dict[str, object] = {"filters": ["chatter"]}
-    more: dict[str, object] = {"filters": {"chatter": {"()": "entrypoints.gpuyard_start.chatter.Chatter"}}}
+    more: dict[str, object] = {"filters": {"chatter": {"()": "gpuyard_start.chatter.Chatter"}}}
     if log_style == "json":
         more["formatters"] = {"json": _JSON}
         handler["formatter"] = "json"

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from docker.models.containers import Container
 
+from gpuyard.catalogue import Catalogue
+
 from .conftest import KeyPair, greeting, host_port, log_of, wait_for
 from .test_one_environment import ask_jupyter
 from .test_services_running import seconds_to_stop
@@ -127,16 +129,24 @@ while True:
 """
 
 
-def test_work_is_told_at_once_and_given_dockers_whole_patience(run_container: Any, key: KeyPair, tmp_path: Any) -> None:
+def test_work_is_told_at_once_and_given_dockers_whole_patience(
+    run_container: Any, key: KeyPair, tmp_path: Any, table: Catalogue
+) -> None:
     """A kernel, a program over SSH and one in tmux, each of which needs three seconds to save its state.
 
-    A kernel's ``sys.exit`` ends its cell alone; the kernel follows, or the stop would take all twenty seconds.
+    A kernel's ``sys.exit`` ends its cell alone; the kernel follows, or the stop would take all twenty seconds. A
+    package that has the name of a folder of ours is in nobody's way.
     """
     tmp_path.chmod(0o777)
     for way in ("ssh", "tmux"):
         (tmp_path / f"{way}.py").write_text(BUSY.format(way=way))
     environment = {"SSH_PUBLIC_KEY": key.public, "JUPYTER_TOKEN": "t"}
-    volumes = {str(tmp_path): {"bind": "/workspace", "mode": "rw"}}
+    site = f"/opt/venv/lib/python{table.os[table.default_os].python}/site-packages"
+    (tmp_path / "entrypoints.py").write_text("raise ImportError('somebody needs it')\n")
+    volumes = {
+        str(tmp_path): {"bind": "/workspace", "mode": "rw"},
+        str(tmp_path / "entrypoints.py"): {"bind": f"{site}/entrypoints.py", "mode": "ro"},
+    }
     with run_container(None, environment=environment, ports=SSH_PORTS, volumes=volumes) as container:
         wait_for(lambda: container.exec_run(HEALTH).output == b"jupyter, ssh answer\n", 90)
         port = host_port(container, 2222)

@@ -2,6 +2,7 @@
 # a forgotten file in a mounted home can't open the server. They lie beside this file's link, in a private folder.
 import json
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from traitlets.config import (  # type: ignore[import-not-found, unused-ignore]
     PyFileConfigLoader,
 )
 
-from entrypoints.gpuyard_start.log import Log
+# Under a name that no package of the user's has; 'entrypoints' is one that many install.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+from gpuyard_start.log import Log  # type: ignore[import-not-found, unused-ignore]
 
 NAME = "jupyter_server_config"
 log = Log(os.environ.get("GPUYARD_LOG") or "text", "jupyter")
