@@ -19,6 +19,8 @@ FIND = (
     f'for python in {PYTHONS}; do if command -v "$python" >/dev/null 2>&1; then '
     f'exec "$python" -B {INSIDE} "$@"; fi; done; echo "verify: this image has no Python (3.9 or newer)" >&2; exit 2'
 )
+REFUSED, NO_SHELL = 125, (126, 127)
+"""What docker run itself ends with; the suite never does."""
 MAIN = "import sys\nfrom verify.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 
 
@@ -47,12 +49,16 @@ def command(reference: str, suite: Path, gpus: Gpus, shm: str, arguments: Sequen
 
 
 def diagnose(reference: str, gpus: Gpus, shm: str, arguments: Sequence[str]) -> int:
-    """Runs the suite in the image and returns its exit code. Raises UserError if the image cannot start."""
+    """Runs the suite in the image and returns its exit code. Raises UserError if it is not there or cannot start."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         suite = zip_suite(Path(folder) / "verify.pyz")
         code = subprocess.run(command(reference, suite, gpus, shm, arguments), check=False).returncode
-    if code in (125, 126, 127):
+    if code == REFUSED:
+        raise UserError(
+            f"{reference}: the engine could not run it and says why above; docker images lists what is here"
+        )
+    if code in NO_SHELL:
         raise UserError(f"{reference}: the engine could not start sh in it (exit {code}); is it a Linux image with sh?")
     return code
 

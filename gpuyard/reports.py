@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gpuyard.errors import UserError
+from gpuyard.errors import UsageError, UserError
 from verify.report import html, junit
 from verify.results import SCHEMA
 
@@ -34,13 +34,13 @@ def write(report: dict[str, Any], folder: Path, name: str) -> list[Path]:
 
 
 def require_writable(folder: Path) -> None:
-    """Raises UserError now rather than after a long run if no report can be written there."""
+    """Raises UsageError now rather than after a long run if no report can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UserError(f"--report-dir {folder}: {error.strerror or error}; name a writable folder") from error
+        raise UsageError(f"--report-dir {folder}: {error.strerror or error}; name a writable folder") from error
 
 
 def _replace(path: Path, text: str) -> Path:

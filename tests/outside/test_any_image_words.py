@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+
 import pytest
 from typer.testing import CliRunner
 
-from gpuyard.anyimage import is_reference
+from gpuyard.anyimage import diagnose, is_reference
 from gpuyard.cli import application
 from gpuyard.errors import UserError
+from gpuyard.flags import Gpus
 
 
 @pytest.mark.parametrize(
@@ -34,6 +38,7 @@ def test_an_image_of_somebody_else_is_known_by_its_form(word: str, is_one: bool)
         (["--image", "a:1", "--gpus", "many"], "many"),
         (["--image", "a:1", "--shm-size", "big"], "big"),
         (["9.9", "--image", "a:1"], "leave one out"),
+        (["--report-dir", "/proc/none"], "name a writable folder"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(
@@ -46,3 +51,17 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
     assert ended.exception.exit_code == 2
     assert said in str(ended.exception)
     assert "\n" not in str(ended.exception)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(125, "could not run it and says why above"), (126, "with sh?"), (127, "with sh?")]
+)
+def test_an_image_that_is_absent_or_has_no_shell_is_told_apart(
+    code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what docker run ends with; the suite's own codes are handed on."""
+    answers = iter([code, 3])
+    monkeypatch.setattr("subprocess.run", lambda words, **_: subprocess.CompletedProcess(words, next(answers)))
+    with pytest.raises(UserError, match=re.escape(said)):
+        diagnose("a:1", Gpus(), "1g", [])
+    assert diagnose("a:1", Gpus(), "1g", []) == 3

@@ -60,10 +60,11 @@ def test_a_report_that_breaks_off_leaves_the_old_one(
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
-    """A file in the way is found at once."""
+    """A file in the way is found at once; exit code 2, as for verify in the container."""
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="--report-dir"):
+    with pytest.raises(UserError, match="--report-dir") as refused:
         reports.require_writable(tmp_path / "file")
+    assert refused.value.exit_code == 2
 
 
 def test_the_latest_report_is_the_newest(report: dict[str, Any], tmp_path: Path) -> None:
