@@ -44,10 +44,19 @@ def read(pid: int, proc: Path = PROC) -> Process | None:
     return None if rest[0] in "ZX" else Process(pid, int(rest[1]), name, rest[19])
 
 
+def _group(process: Path) -> str:
+    """A process's control groups, as this container names them."""
+    try:
+        return (process / "cgroup").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def processes(proc: Path = PROC) -> dict[int, Process]:
-    """Every process that can be seen."""
-    found = (read(int(folder.name), proc) for folder in proc.iterdir() if folder.name.isdigit())
-    return {process.pid: process for process in found if process}
+    """Every process of this container: with ``--pid host``, those of the host's users can be seen and told, too."""
+    own = _group(proc / "self")
+    folders = [folder for folder in proc.iterdir() if folder.name.isdigit() and _group(folder) == own]
+    return {process.pid: process for process in (read(int(folder.name), proc) for folder in folders) if process}
 
 
 def _is_carrier(process: Process) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -172,6 +174,27 @@ def test_an_idle_kernel_and_an_idle_login_do_not_delay_the_end(run_container: An
             assert seconds_to_stop(container) < 2.0
             login.wait(20)
         assert container.attrs["State"]["ExitCode"] == 0
+
+
+def test_a_stop_tells_no_process_of_the_host(run_container: Any, key: KeyPair) -> None:
+    """With the host's processes in sight, one of the same user's that was started from a shell goes on."""
+    environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
+    shell = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "bash", "-c", "sleep 600 & echo $!; wait"]
+    with subprocess.Popen(shell, stdout=subprocess.PIPE, text=True, cwd="/") as login:
+        assert login.stdout is not None
+        theirs = int(login.stdout.readline())
+        try:
+            with run_container(None, environment=environment, ports=SSH_PORTS, pid_mode="host") as container:
+                wait_for(lambda: greeting(host_port(container, 2222)))
+                ours = key.ssh(host_port(container, 2222), "exec -a ours-of-the-test sleep 600")
+                with subprocess.Popen(ours) as client:
+                    wait_for(lambda: pids(container, "^ours-of-the-test"))
+                    container.stop(timeout=10)
+                    assert client.wait(20) != 0
+            assert login.poll() is None
+        finally:
+            os.kill(theirs, signal.SIGKILL)
+            login.wait(10)
 
 
 def test_a_log_in_json_is_json_to_the_last_line(run_container: Any, key: KeyPair) -> None:

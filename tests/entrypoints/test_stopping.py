@@ -90,3 +90,12 @@ def test_a_zombie_is_nobody() -> None:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert stopping.read(child.pid) is None
     assert stopping.tell([Process(child.pid, 1, "gone", "0")]) == []
+
+
+def test_the_hosts_processes_are_nobodys_to_tell(tmp_path: Path) -> None:
+    """They are seen with ``--pid host``, and those of the same user could be told to end."""
+    for pid, group in (("7", "0::/"), ("8", "0::/../../user.slice"), ("self", "0::/")):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "stat").write_text(f"{pid} (python) S 1 " + "0 " * 17 + "5\n")
+        (tmp_path / pid / "cgroup").write_text(group + "\n")
+    assert set(stopping.processes(tmp_path)) == {7}
