@@ -65,8 +65,9 @@ def _run_one(
 
 
 def _probe(host: Optional[TorchHost], seen: Dict[Probe, Outcome], check: Check) -> Outcome:
-    """What came of the check's probe. Checks that judge the facts of one probe share them; only an answer is shared."""
-    if check.probe not in seen or seen[check.probe].facts is None:
+    """What came of the check's probe. Checks of one probe share its facts, or its hang; an error is tried again."""
+    before = seen.get(check.probe)
+    if before is None or not (before.facts is not None or before.timed_out):
         seen[check.probe] = _run_probe(host, check)
     return seen[check.probe]
 

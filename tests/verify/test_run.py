@@ -141,6 +141,14 @@ def test_checks_of_one_probe_share_its_facts_but_not_its_failure() -> None:
     assert len(ran) == 2
 
 
+def test_a_hang_is_waited_for_once() -> None:
+    """The second check of the probe has the same answer at once."""
+    started = time.monotonic()
+    found = run_checks([fake(name, hang, isolation=CHILD, timeout=3) for name in ("a", "b", "c")], set(), CLAIMS)
+    assert [f.verdict.observed for f in found] == ["timed out after 3 s"] * 3
+    assert time.monotonic() - started < 8
+
+
 def test_an_interrupt_leaves_the_rest_unknown() -> None:
     """After Ctrl-C what was done is reported and what was not is not hidden."""
 

@@ -17,6 +17,9 @@ from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Status, 
 EXCLUSIVE, PROHIBITED = 3, 2
 """NVML's numbers of the compute modes that refuse a process."""
 
+STARTS = 60.0
+"""Seconds for a driver that nobody keeps awake: it starts each of a machine's GPUs, one after the other."""
+
 GRANT = (
     "start with --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility "
     "(docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...)"
@@ -177,7 +180,7 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def _check(check_id: str, title: str, probe: Any, evaluate: Any, *needs: str) -> Check:
-    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, needs, Isolation.CHILD)
+    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, needs, Isolation.CHILD, STARTS)
 
 
 BELOW = ("visible-devices", "libcuda")
