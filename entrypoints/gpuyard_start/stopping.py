@@ -81,6 +81,8 @@ def workers(everyone: dict[int, Process], others: bool) -> list[Process]:
     ours = {process.pid: process for process in everyone.values() if process.parent in supervisor}
     entered = {pid for pid, process in ours.items() if process.name.startswith(_ENTERED)}
     stay = {process.pid for process in everyone.values() if _is_carrier(process)} | set(ours)
+    # What the supervisor runs below ends after it, such as the first process of an engine's --init.
+    stay.update(*(_above(everyone[pid], everyone) for pid in supervisor))
     found = []
     for process in everyone.values():
         top = process.pid not in stay and (process.parent in stay or process.parent not in everyone)

@@ -164,9 +164,9 @@ def test_work_is_told_at_once_and_given_dockers_whole_patience(
 
 
 def test_an_idle_kernel_and_an_idle_login_do_not_delay_the_end(run_container: Any, key: KeyPair) -> None:
-    """Two seconds, as without them."""
+    """Two seconds, as without them; below an engine's own first process, too."""
     environment = {"SSH_PUBLIC_KEY": key.public, "JUPYTER_TOKEN": "t"}
-    with run_container(None, environment=environment, ports=SSH_PORTS) as container:
+    with run_container(None, environment=environment, ports=SSH_PORTS, init=True) as container:
         wait_for(lambda: container.exec_run(HEALTH).output == b"jupyter, ssh answer\n", 90)
         ask_jupyter(container, "", "1", token="t")
         with subprocess.Popen([*key.ssh(host_port(container, 2222)), "-tt"], stdin=subprocess.PIPE) as login:

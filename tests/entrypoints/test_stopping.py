@@ -41,6 +41,13 @@ def test_an_idle_container_has_nobody_to_tell() -> None:
     assert told(True) == set()
 
 
+def test_what_the_supervisor_runs_below_is_not_waited_for() -> None:
+    """An engine's own first process (--init), which ends when the supervisor has."""
+    rows = [(pid, 9 if parent == 1 else parent, name) for pid, parent, name in INFRASTRUCTURE[1:]]
+    below = world((1, 0, "docker-init"), (9, 1, "tini"), *rows, *ENTERED)
+    assert {process.pid for process in stopping.workers(below, True)} == {40, 43, 53}
+
+
 def test_kernels_and_programs_of_sessions_are_told_at_their_top() -> None:
     """Not their workers, whose sudden end would look like a crash, and no shell."""
     assert told(True, *ENTERED) == told(False, *ENTERED) == {40, 43, 53}
