@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
 import signal
 import time
 from types import FrameType
-from typing import Iterable, Mapping, NoReturn, Optional
+from typing import Iterable, Iterator, Mapping, NoReturn, Optional
 
 from verify.isolate import (
     Outcome,
@@ -100,13 +101,27 @@ class TorchHost:
         return Outcome(error="the process that imports torch ended without an answer")
 
 
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection while modules are imported, which make little garbage, and none of theirs afterwards:
+    a collector in a forked child that looks at them would have the kernel copy every page.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def _serve(checks: Mapping[str, Check], requests: int, replies: int) -> NoReturn:
     try:
         leave_terminal(os.open(os.devnull, os.O_WRONLY))
         signal.signal(signal.SIGTERM, _stop)
-        _import_torch()
-        if not import_error and any(check.group in COMPILING for check in checks.values()):
-            _import_dynamo()
+        with uncollected():
+            _import_torch()
+            if not import_error and any(check.group in COMPILING for check in checks.values()):
+                _import_dynamo()
         write_all(replies, b"ready\n")
         for check_id in _lines(requests):
             check = checks[check_id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -59,6 +60,18 @@ def test_a_hanging_probe_is_killed_by_the_host() -> None:
     found = run_checks([hang, torch_fake("b", lambda: {"ok": True})], set(), CLAIMS)
     assert found[0].verdict.observed == "timed out after 0.3 s"
     assert found[1].verdict.status is Status.PASS
+
+
+def test_what_is_imported_is_no_work_for_the_collector_which_goes_on_afterwards() -> None:
+    """Off meanwhile, then on, and blind to what was there; also where the import fails."""
+    try:
+        with pytest.raises(ImportError), torchhost.uncollected():
+            assert not gc.isenabled()
+            raise ImportError
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_an_import_that_kills_the_host_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

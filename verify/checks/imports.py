@@ -13,6 +13,7 @@ from verify.checks.packages import FRESH, installed
 from verify.isolate import run_forked
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.ranks import run_ranks, troubles
+from verify.torchhost import uncollected
 
 MODULES = {
     "pandas": "pandas",
@@ -41,7 +42,8 @@ def probe() -> Facts:
 
 
 def _share(names: Sequence[str], side: int, sides: int, _port: int) -> Dict[str, Any]:
-    return {name: _import(MODULES[name]) for name in names[side::sides]}
+    with uncollected():
+        return {name: _import(MODULES[name]) for name in names[side::sides]}
 
 
 def _alone(name: str) -> Dict[str, Any]:
