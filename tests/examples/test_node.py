@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 from examples import node, reach
 from examples.errors import ExampleError
+
+from tests.examples.scripts import ENVIRONMENT
 
 
 def chosen(*words: str) -> list[str]:
@@ -96,3 +102,38 @@ def test_a_name_without_an_address_is_refused() -> None:
     """With what would help."""
     with pytest.raises(ExampleError, match="can't be resolved, so other nodes can't be told"):
         reach.require_reachable("no-such-node.invalid")
+
+
+# Like torchrun, which calls being asked to end a failure; its worker takes that for no reason, or for one.
+LAUNCHER = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+sys.exit(subprocess.run([sys.executable, "-c", sys.argv[1]]).returncode)
+"""
+WORKER = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("asked", flush=True), {then}))
+print("up", flush=True)
+time.sleep(60)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("then", "signals", "code"), [("sys.exit(0)", 1, 0), ("None", 2, 1)])
+def test_a_stop_reaches_the_workers_and_is_no_failure(then: str, signals: int, code: int) -> None:
+    """The launcher ends as they do; asked once more, it is asked itself."""
+    command = [sys.executable, "-c", LAUNCHER, WORKER.format(then=then)]
+    program = f"import os, sys; from examples import node; sys.exit(node.attended({command!r}, os.environ))"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
+    ) as process:
+        assert process.stdout
+        try:
+            assert process.stdout.readline() == "up\n"
+            os.killpg(process.pid, signal.SIGTERM)
+            assert process.stdout.readline() == "asked\n"
+            if signals == 2:
+                os.killpg(process.pid, signal.SIGTERM)
+            assert process.wait(timeout=10) == code
+        finally:
+            process.kill()

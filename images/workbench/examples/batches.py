@@ -87,6 +87,8 @@ class Loader:
             batch_sampler=batches,
             collate_fn=partial(_as_arrays, collate),
             num_workers=workers,
+            # Small batches are cheap to keep, and the step does not wait when a worker loses its processor for a while.
+            prefetch_factor=8 if workers else None,
             worker_init_fn=_stand_apart,
             # Without one of its own it would draw from the generator of the model's dropout.
             generator=torch.Generator(),

@@ -1,4 +1,4 @@
-"""Starts one node of several: looks at what would go wrong first, then becomes torchrun.
+"""Starts one node of several: looks at what would go wrong first, then runs torchrun.
 
 python -m examples.node --nodes 2 --meet node0:29400 -- examples.classify --epochs 5
 """
@@ -6,18 +6,24 @@ python -m examples.node --nodes 2 --meet node0:29400 -- examples.classify --epoc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import re
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
 
 from examples.errors import ExampleError, script
 from examples.options import natural, positive, whole
 from examples.reach import addresses, own_addresses, require_reachable
+from examples.stopping import ASKING
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -119,7 +125,7 @@ def wait_for(host: str, port: int, seconds: float) -> None:
 
 
 def torchrun(chosen: argparse.Namespace) -> list[str]:
-    """The command line that this node becomes."""
+    """The command line that this node runs."""
     least, most = chosen.nodes
     rendezvous = ["--rdzv-backend=c10d", f"--rdzv-endpoint={chosen.meet}", f"--rdzv-id={chosen.job}"]
     # Whether this node keeps the meeting place is decided here: a name alone does not always show it.
@@ -143,8 +149,37 @@ def environment(chosen: argparse.Namespace) -> dict[str, str]:
     return {**os.environ, **added}
 
 
+def attended(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Runs torchrun to its end: its exit code, which is 0 also for a training that was asked to end and saved.
+
+    The workers are asked, not torchrun, which would call any stop a failure; only a second time it is asked itself.
+    """
+    # Out of reach for a signal to the whole process group.
+    with subprocess.Popen(command, env=variables, start_new_session=True) as launched:
+        told: list[int] = []
+
+        def tell(number: int, _frame: FrameType | None) -> None:
+            for pid in ([] if told else children(launched.pid)) or [launched.pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            told.append(number)
+
+        for number in ASKING:
+            signal.signal(number, tell)
+        code = launched.wait()
+    return code if code >= 0 else 128 - code
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started."""
+    try:
+        return [int(word) for file in Path(f"/proc/{pid}/task").glob("*/children") for word in file.read_text().split()]
+    except OSError:
+        return []
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command: becomes torchrun."""
+    """The command: runs torchrun."""
     chosen = options(arguments)
     check(chosen)
     command = torchrun(chosen)
@@ -153,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ExampleError("torchrun is not in PATH: run this in the image")
     sys.stderr.write(f"node: {' '.join(command)}\n")
     sys.stderr.flush()
-    os.execve(program, command, environment(chosen))
+    raise SystemExit(attended([program, *command[1:]], environment(chosen)))
 
 
 if __name__ == "__main__":
