@@ -48,6 +48,12 @@ def test_sbatch_is_told_what_was_asked_for() -> None:
     assert {f"#SBATCH --{option}" for option in [*wanted, "partition=gpu", "account=lab", "requeue"]} <= lines
 
 
+def test_only_torchrun_may_end_with_1_when_it_was_told_to_save() -> None:
+    """It knows no other way to end then; any other command says by 1 that it could not save."""
+    assert '" 0 1 143 "' in script(WORK, SLURM)
+    assert '" 0 143 "' in script(replace(WORK, command=("python", "train.py")), SLURM)
+
+
 def test_without_gpus_slurm_is_asked_for_none() -> None:
     """A cluster without GPUs would refuse the job, and docker the flag."""
     assert "gpu" not in script(Work("a/b", ("x",), verify=False), Slurm()).replace("gpuyard", "")

@@ -63,6 +63,20 @@ def test_a_container_is_told_to_save_and_goes_on(slurm: Cluster, folder: Path, s
     assert f"starts at {(folder / 'count.txt').read_text()}" in log(folder, number)
 
 
+def test_a_training_under_torchrun_is_queued_again_and_goes_on(
+    slurm: Cluster, folder: Path, submit: Submit, image: str
+) -> None:
+    """torchrun calls being told to end a failure; its workers have saved, and the second start ends the training."""
+    options = ("--models", "models", "--workers", "0", "--epochs", "80", "--patience", "80")
+    number = submit("torchrun", "-m", "examples.classify", *options, image=image)
+    eventually((folder / "models" / "classify-rnn" / "checkpoint.pt").exists, 60, "a checkpoint", slurm.logs)
+    slurm.run("scancel", "--batch", "--signal=USR1", number)
+    job = slurm.wait(number, *ENDED)
+    said = log(folder, number)
+    assert (job["JobState"], job["Restarts"]) == ("COMPLETED", "1"), said
+    assert said.index("saved after step") < said.index("queued again (exit 1)") < said.index("goes on after step")
+
+
 def test_a_node_without_gpus_is_not_fit_for_a_job_with_them(
     slurm: Cluster, folder: Path, submit: Submit, image: str, docker_client: docker.DockerClient
 ) -> None:
