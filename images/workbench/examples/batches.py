@@ -96,13 +96,18 @@ class Loader:
         )
 
     def __iter__(self) -> Iterator[Batch]:
-        for inputs, targets in self._loader:
-            yield Batch(tuple(torch.from_numpy(array) for array in inputs), torch.from_numpy(targets))
+        """The workers begin at once, before the first batch is asked for."""
+        return map(_as_tensors, self._loader)
 
 
 def _as_arrays(collate: Callable[[Any], Batch], samples: Any) -> tuple[tuple[Any, ...], Any]:
     batch = collate(samples)
     return tuple(tensor.numpy() for tensor in batch.inputs), batch.targets.numpy()
+
+
+def _as_tensors(made: tuple[tuple[Any, ...], Any]) -> Batch:
+    inputs, targets = made
+    return Batch(tuple(torch.from_numpy(array) for array in inputs), torch.from_numpy(targets))
 
 
 def _stand_apart(_worker: int) -> None:

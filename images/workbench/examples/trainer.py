@@ -103,12 +103,14 @@ class Training:
         made = len(self.progress.losses)
         total = self.options.epochs * self.batches.per_epoch // self.options.accumulate
         self.batches.place(self.progress.epoch, self.progress.batch)
+        # The workers make the first batches while the untrained model is judged.
+        batches = iter(self.loader)
         with self._writer(made) as writer, self._bar(total, made) as bar:
             if not made:
                 self.progress.start, _ = self._judged()
             self._reseed()
             self.clock.start(self.run)
-            for loss in steps(self.run, self.loader, self.batches.share):
+            for loss in steps(self.run, batches, self.batches.share):
                 self._after_step(loss, writer)
                 bar.update()
                 if self.progress.ended:
