@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -109,6 +110,21 @@ def test_the_node_that_is_left_goes_on_and_takes_the_other_back(nodes: Nodes, al
     nodes.node("node1").kill()
     nodes.until(lambda: "goes on after step" in nodes.logs("node0"))
     nodes.node("node1").start()
+    nodes.until(nodes.finished)
+    assert nodes.losses() == pytest.approx(alone, abs=1e-4)
+
+
+def test_nodes_that_are_stopped_save_the_same_step_and_go_on(nodes: Nodes, alone: list[float]) -> None:
+    """Both end with 0, without torchrun's traceback; started again they end as one process does."""
+    nodes.compose("up", "--detach")
+    nodes.until(lambda: "epoch 4/30" in nodes.logs("node0") + nodes.logs("node1"))
+    nodes.compose("stop", "--timeout", "30")
+    said = [nodes.logs(name) for name in ("node0", "node1")]
+    assert nodes.finished(), said
+    (steps,) = {re.findall(r"saved after step \d+", text)[0] for text in said}
+    assert "Traceback" not in said[0] + said[1]
+    nodes.compose("up", "--detach")
+    nodes.until(lambda: steps.replace("saved", "goes on") in nodes.logs("node0") + nodes.logs("node1"))
     nodes.until(nodes.finished)
     assert nodes.losses() == pytest.approx(alone, abs=1e-4)
 
