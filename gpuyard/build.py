@@ -222,6 +222,7 @@ def describe(wanted: Product, seconds: float) -> Built:
 
 def bake_image(file: Path, target: str, no_cache: bool = False) -> None:
     """Builds one target of a bake definition; its tags change only when all of it has been built."""
+    engine.ensure_buildx()
     command = ["docker", "buildx", "bake", "--file", str(file), target, *(["--no-cache"] if no_cache else [])]
     log.debug("$ %s", " ".join(command))
     # Without this, buildx exports every inner layer as an image of its own, compressed by gzip.

@@ -62,13 +62,17 @@ def answers() -> bool:
 
 
 def ensure() -> None:
-    """An engine answers and buildx is there, or UserError says exactly what to do.
+    """An engine answers, or UserError says exactly what to do.
 
     A running engine is never reconfigured. Without one, and only as root on Debian or Ubuntu and
     unless ``GPUYARD_ENGINE=never``, one is installed and started.
     """
     if not answers():
         start()
+
+
+def ensure_buildx() -> None:
+    """The plugin that BuildKit is spoken to with is there. Raises UserError that says how to get it."""
     run(["docker", "buildx", "version"], hint="Install the buildx plugin of your Docker engine (docker-buildx).")
 
 

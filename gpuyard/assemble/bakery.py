@@ -9,11 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from gpuyard import engine
 from gpuyard.errors import UserError
 
 
 def bake_oci(definition: dict[str, Any], target: str, out: Path, no_cache: bool = False, options: str = "") -> None:
     """Bakes one target of a definition into ``out``. Raises UserError; BuildKit's own words are above it."""
+    engine.ensure_buildx()
     definition["target"][target]["output"] = [f"type=oci,dest={out}{options}"]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "docker-bake.json")

@@ -140,7 +140,7 @@ class Making:
             cached.forget(self.store, key)
         elif found := cached.known(self.store, key):
             return found
-        return cached.ensure_files(self.store, stage, self.target, self.compiler())
+        return cached.ensure_files(self.store, key, stage, self.target, self.compiler())
 
     def compiler(self) -> str:
         """The base image in the engine."""

@@ -34,7 +34,8 @@ def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
 
 def ensure_base(image: oci.Image, reference: str, store: Store) -> None:
     """The base is in the engine under its name."""
-    load(image, [reference], store)
+    if _identity(engine.client(), reference) not in (image.digest, oci.digest_of(image.config)):
+        load(image, [reference], store)
 
 
 def content_store(client: docker.DockerClient) -> bool:
@@ -96,12 +97,16 @@ def _temporary(image: oci.Image) -> str:
     return f"{LOADING}:{image.digest[7:19]}"
 
 
-def _has(client: docker.DockerClient, identity: str) -> bool:
+def _has(client: docker.DockerClient, name: str) -> bool:
+    return bool(_identity(client, name))
+
+
+def _identity(client: docker.DockerClient, name: str) -> str:
+    """The digest of an image in the engine; empty if it is not there."""
     try:
-        client.images.get(identity)
+        return str(client.images.get(name).id)
     except ImageNotFound:
-        return False
-    return True
+        return ""
 
 
 def _forget(client: docker.DockerClient, name: str) -> None:

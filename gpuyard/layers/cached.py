@@ -94,10 +94,6 @@ def forget(store: Store, key: str) -> None:
     (store.folder / "layers" / f"{key}.json").unlink(missing_ok=True)
 
 
-def ensure_files(store: Store, stage: Path, target: Target, base: str) -> Layer:
-    """The layer of this project's own files on that base, an image in the engine named by its digest."""
-    return ensure(
-        store,
-        files_key(stage, target, base),
-        lambda part: files.files_layer(stage, target, base, part),
-    )
+def ensure_files(store: Store, key: str, stage: Path, target: Target, base: str) -> Layer:
+    """The layer of this project's own files, by their key, on that base: an image in the engine, named by digest."""
+    return ensure(store, key, lambda part: files.files_layer(stage, target, base, part))

@@ -11,6 +11,7 @@ import docker
 import pytest
 
 from gpuyard import engine, paths
+from gpuyard.assemble.bakery import bake_oci
 from gpuyard.engine import Host
 from gpuyard.errors import UserError
 
@@ -92,6 +93,15 @@ def test_never_is_obeyed_by_a_command_that_needs_an_engine(monkeypatch: pytest.M
     assert done.returncode == 1
     assert done.stderr.startswith("gpuyard: no Docker engine answers, and GPUYARD_ENGINE=never")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_engine_without_buildx_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where BuildKit is needed: the plugin's name, not a failed build."""
+    (tmp_path / "docker").write_text("#!/bin/sh\necho \"docker: 'buildx' is not a docker command\" >&2\nexit 1\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(UserError, match="docker-buildx"):
+        bake_oci({}, "base", tmp_path / "out")
 
 
 @pytest.mark.engine
