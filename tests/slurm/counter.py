@@ -19,7 +19,7 @@ def save(*_: object) -> None:
 
 
 signal.signal(signal.SIGTERM, save)
-pathlib.Path("running").touch()
 while True:
     time.sleep(0.05)
     count += 1
+    pathlib.Path("running").touch()  # after the first count: a start from 0 would be a start anew

@@ -38,7 +38,7 @@ def test_a_job_that_is_told_to_save_goes_on_where_it_was(slurm: Cluster, folder:
     number = submit(PYTHON, "counter.py", path=stand_ins(folder))
     eventually((folder / "running").exists, 60, "the counter", slurm.logs)
     slurm.run("scancel", "--batch", "--signal=USR1", number)
-    job = slurm.wait(number, "COMPLETED", seconds=120)
+    job = slurm.wait(number, "COMPLETED", seconds=240)
     saved = (folder / "count.txt").read_text()
     assert int(saved) > 0
     assert job["Restarts"] == "1"
@@ -93,9 +93,10 @@ def test_a_fit_node_is_said_to_be_fit(slurm: Cluster, folder: Path, submit: Subm
 def test_a_job_gets_the_gpus_that_slurm_gave_it(slurm: Cluster, folder: Path, submit: Submit) -> None:
     """Two jobs at once on one machine with two GPUs get one each, by their real numbers."""
     path = stand_ins(folder)
-    first = submit("sleep", "5", path=path, gpus=1, sbatch=("--nodelist=alpha",))
-    second = submit("sleep", "1", path=path, gpus=1, sbatch=("--nodelist=alpha",))
-    for number in (first, second):
+    # Each waits for the other, so that both hold a GPU at the same time however slow the machine is.
+    words = "touch here-$$; until [ $(ls here-* | wc -l) -gt 1 ]; do sleep 0.2; done"
+    jobs = [submit("bash", "-c", words, path=path, gpus=1, sbatch=("--nodelist=alpha",)) for _ in range(2)]
+    for number in jobs:
         slurm.wait(number, "COMPLETED")
     calls = sorted(line for line in (folder / "docker.txt").read_text().splitlines() if line.startswith("run"))
     assert ['--gpus "device=0"' in calls[0], '--gpus "device=1"' in calls[1]] == [True, True]
