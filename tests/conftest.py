@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,11 @@ from docker.models.containers import Container
 from gpuyard import build, catalogue, engine
 from gpuyard.catalogue import Catalogue
 from tests.containers import Outcome, Run, Runner
+
+
+def pytest_configure() -> None:
+    """Ctrl-C works in what the tests start, also where the shell that started them in the background ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
