@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import docker
 from docker.errors import ImageNotFound
 from docker.models.images import Image as EngineImage
 
@@ -163,7 +162,7 @@ def refuse_full_disk(wanted: Product, builder: Builder) -> None:
     """
     client, store = engine.client(), Store()
     root = Path(client.info()["DockerRootDir"])
-    if has(client, wanted.full_tag):
+    if load.has(client, wanted.full_tag):
         needs = {root: WARM_GB}
     elif builder == "dockerfile":
         needs = {root: COLD_GB}
@@ -173,21 +172,12 @@ def refuse_full_disk(wanted: Product, builder: Builder) -> None:
         fetcher, wheels = Fetcher(store, wanted.python, offline=True), requirements(wanted)
         missing = sum(not (wheel := fetcher.promised(locked)) or not wheel.path.exists() for locked in wheels)
         needs = {
-            root: WARM_GB if any(has(client, tag) for tag in line) else LAYERS_GB["engine"],
+            root: WARM_GB if any(load.has(client, tag) for tag in line) else LAYERS_GB["engine"],
             store.folder: max(WARM_GB, LAYERS_GB["store"] * missing / len(wheels)),
         }
     if not root.exists():
         del needs[root]  # a remote engine's disk is not here to be measured
     disk.require(needs)
-
-
-def has(client: docker.DockerClient, name: str) -> bool:
-    """Whether the engine has an image of that name."""
-    try:
-        client.images.get(name)
-    except ImageNotFound:
-        return False
-    return True
 
 
 def secrets() -> dict[str, Path]:

@@ -76,7 +76,7 @@ def main(argv: list[str] | None = None) -> None:
     ours, command = _split(words)
     logging.basicConfig(level=logging.WARNING, format="gpuyard: %(message)s")
     try:
-        app = application(ours[:1] if ours[:1] and ours[0] in COMMANDS else COMMANDS)
+        app = application([word for word in ours[:1] if word in COMMANDS] or COMMANDS)
         app(args=ours, obj=command, prog_name="gpuyard")
     except UserError as error:
         print(f"gpuyard: {error}", file=sys.stderr)

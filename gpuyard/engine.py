@@ -96,9 +96,10 @@ def refuse_elsewhere() -> None:
         raise UserError(
             f"no Docker engine answers at DOCKER_HOST={where}. Start that one, or unset DOCKER_HOST to use ours"
         )
-    if PID.exists() and Path("/proc", PID.read_text().strip(), "exe").exists():
+    pid = PID.read_text().strip() if PID.exists() else ""
+    if pid and Path("/proc", pid, "exe").exists():
         raise UserError(
-            f"the engine that gpuyard started (process {PID.read_text().strip()}) runs but does not answer; its log is "
+            f"the engine that gpuyard started (process {pid}) runs but does not answer; its log is "
             f"{LOG}. Run: gpuyard engine stop, then gpuyard engine start"
         )
 

@@ -16,6 +16,10 @@ class Range(NamedTuple):
     host: int
     length: int
 
+    def holds(self, number: int) -> bool:
+        """Whether a number that is used here is one of them."""
+        return self.here <= number < self.here + self.length
+
 
 def ranges(kind: str, proc: Path = PROC) -> tuple[Range, ...]:
     """The numbers of kind ``uid`` or ``gid`` that exist here; all of them where the kernel does not say."""
@@ -28,12 +32,12 @@ def ranges(kind: str, proc: Path = PROC) -> tuple[Range, ...]:
 
 def exists(kind: str, number: int, proc: Path = PROC) -> bool:
     """Whether a process here can have the number."""
-    return any(part.here <= number < part.here + part.length for part in ranges(kind, proc))
+    return any(part.holds(number) for part in ranges(kind, proc))
 
 
 def on_host(uid: int, proc: Path = PROC) -> int:
     """What the host calls one of our users."""
-    found = (part for part in ranges("uid", proc) if part.here <= uid < part.here + part.length)
+    found = (part for part in ranges("uid", proc) if part.holds(uid))
     return next((uid - part.here + part.host for part in found), uid)
 
 

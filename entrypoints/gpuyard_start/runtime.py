@@ -112,9 +112,7 @@ def _advice(folder: Path, found: os.stat_result, uid: int, rooted: bool) -> str:
         return f"that is any user of the host outside of this container's user namespace: {chown}, or add --userns host"
     if found.st_uid == 0:
         given = f"-e {users.CHOWN}={folder}"
-        return (
-            f"chown it to {namespaces.on_host(uid)} on the host, or add {given if rooted else '--user root ' + given}"
-        )
+        return f"{chown}, or add {given if rooted else '--user root ' + given}"
     numbers = f"-e {users.UID[0]}={found.st_uid} -e {users.GID[0]}={found.st_gid}"
     if rooted:
         return f"start with {numbers}"

@@ -67,6 +67,11 @@ def make_scan_folder(folder: Path, fatal: bool) -> Path:
     return scan
 
 
+def is_fatal(folder: Path) -> bool:
+    """Whether the container ends with its services, because no command of the user's runs beside them."""
+    return (folder / "fatal").read_text("utf-8").strip() == "yes"
+
+
 def add(scan: Path, name: str) -> Path:
     """A service's folder; the caller puts the service's settings into it."""
     folder = scan / name

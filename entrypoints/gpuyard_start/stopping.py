@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from . import services
+
 PROC = Path("/proc")
 # They end when what they carry ends, or with the container; shells and terminals ignore or pass on the signal
 # in ways that would cut a program's own handling short.
@@ -113,9 +115,9 @@ def tell(found: list[Process]) -> list[Process]:
 
 
 def main() -> None:
-    """Runs in the scan folder. ``fatal`` says that no command of the user's runs beside the services."""
+    """Runs in the scan folder."""
     scan = Path.cwd()
-    alone = (scan.parent / "fatal").read_text("utf-8").strip() == "yes"
+    alone = services.is_fatal(scan.parent)
     with contextlib.suppress(OSError):
         (scan.parent / SIGN).touch()
     waited = tell(workers(processes(), others=alone))

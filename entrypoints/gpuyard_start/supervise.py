@@ -78,7 +78,7 @@ def rest(service: Path, seconds: float) -> None:
 
 def give_up(log: Log, scan: Path, service: str, ended: Ended) -> int:
     """Says why, and ends the container unless a command runs in it; s6's code for 'do not start again'."""
-    fatal = (scan.parent / "fatal").read_text("utf-8").strip() == "yes"
+    fatal = services.is_fatal(scan.parent)
     reason = f"{service} failed {TOO_MANY} times within {WINDOW:g} s, last with {ended}: see its lines above"
     log.error(reason + ("; the container ends" if fatal else "; it stays off, your command goes on"))
     if fatal:
@@ -120,7 +120,7 @@ def ended() -> int:
 def lost(scan: Path, signal: int, style: str) -> int:
     """Says that the supervisor itself was killed; the code to end with."""
     folder = scan.parent
-    alone = (folder / "fatal").read_text("utf-8").strip() == "yes"
+    alone = services.is_fatal(folder)
     outcome = "the container ends" if alone else "JupyterLab and SSH are started again no more, your command goes on"
     Log(style, "start").error(f"the services' supervisor was killed by signal {signal}: {outcome}")
     if alone:

@@ -23,7 +23,7 @@ def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
     """The image is in the engine under these tags. Until it is, the tags stay as they were."""
     client = engine.client()
     identity = image.digest if content_store(client) else oci.digest_of(image.config)
-    if not _has(client, identity):
+    if not has(client, identity):
         _send(client, image, store)
     if store.record("manifests", image.digest[7:]) is None:
         store.write_record("manifests", image.digest[7:], {"layers": image.blobs})
@@ -64,7 +64,7 @@ def blobs_present(client: docker.DockerClient, store: Store, wanted: set[str]) -
     for path in newest(store.folder / "manifests"):
         record = store.record("manifests", path.stem)
         more = wanted.intersection(record["layers"] if record else ()) - found
-        if more and _has(client, f"sha256:{path.stem}"):
+        if more and has(client, f"sha256:{path.stem}"):
             found |= more
     return found
 
@@ -97,7 +97,8 @@ def _temporary(image: oci.Image) -> str:
     return f"{LOADING}:{image.digest[7:19]}"
 
 
-def _has(client: docker.DockerClient, name: str) -> bool:
+def has(client: docker.DockerClient, name: str) -> bool:
+    """Whether the engine has an image of that name or digest."""
     return bool(_identity(client, name))
 
 

@@ -12,6 +12,7 @@ import docker
 import pytest
 
 from gpuyard import base, build, disk, engine, index, paths
+from gpuyard.assemble import load
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UsageError, UserError
 from gpuyard.wheels.fetcher import Fetcher
@@ -110,7 +111,7 @@ def test_what_is_there_already_needs_no_room(
     asked: dict[Path, float] = {}
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(engine, "client", lambda: Mock(info=lambda: {"DockerRootDir": str(tmp_path)}))
-    monkeypatch.setattr(build, "has", lambda _, name: name in tags)
+    monkeypatch.setattr(load, "has", lambda _, name: name in tags)
     monkeypatch.setattr(Fetcher, "promised", lambda *_: Mock(path=tmp_path) if wheels else None)
     monkeypatch.setattr(disk, "require", asked.update)
     build.refuse_full_disk(product, builder)
