@@ -13,7 +13,7 @@ from docker.models.containers import Container
 
 from gpuyard import build, catalogue, engine
 from gpuyard.catalogue import Catalogue
-from tests.containers import Outcome, Run, Runner
+from tests.containers import Outcome, Run, Runner, ended, started
 
 
 def pytest_configure() -> None:
@@ -48,13 +48,10 @@ def image(table: Catalogue) -> str:
 def run_container(docker_client: docker.DockerClient, image: str) -> Runner:
     """Starts a detached container of the image and removes it at the end, whatever happens."""
 
-    @contextlib.contextmanager
-    def start(command: Any = None, reference: str = image, **options: Any) -> Iterator[Container]:
-        container = docker_client.containers.run(reference, command, detach=True, **options)
-        try:
-            yield container
-        finally:
-            container.remove(force=True, v=True)
+    def start(
+        command: Any = None, reference: str = image, **options: Any
+    ) -> contextlib.AbstractContextManager[Container]:
+        return started(docker_client, reference, command, **options)
 
     return start
 
@@ -65,8 +62,6 @@ def run(run_container: Runner) -> Run:
 
     def start(*command: str, timeout: float = 120, **options: Any) -> Outcome:
         with run_container(list(command) or None, **options) as container:
-            code = container.wait(timeout=timeout)["StatusCode"]
-            out, err = (container.logs(stdout=which, stderr=not which).decode() for which in (True, False))
-        return Outcome(code, out, err)
+            return ended(container, timeout)
 
     return start

@@ -26,7 +26,7 @@ from gpuyard.catalogue import Catalogue
 from gpuyard.store import Store
 from tests.assemble import small
 from tests.assemble.test_classic_store import classic
-from tests.containers import Outcome
+from tests.containers import Outcome, ended, started
 
 from .conftest import KeyPair, greeting, host_port, log_of, wait_for
 from .test_one_environment import ask_jupyter
@@ -45,21 +45,14 @@ class Remapped:
         self.client = client
         self.first = int(self.run("cat", "/proc/self/uid_map").stdout.split()[1])
 
-    @contextlib.contextmanager
-    def start(self, *command: str, **options: Any) -> Iterator[Container]:
+    def start(self, *command: str, **options: Any) -> contextlib.AbstractContextManager[Container]:
         """A container that is removed at the end."""
-        container = self.client.containers.run(TAG, list(command) or None, detach=True, **options)
-        try:
-            yield container
-        finally:
-            container.remove(force=True, v=True)
+        return started(self.client, TAG, list(command) or None, **options)
 
     def run(self, *command: str, **options: Any) -> Outcome:
         """A container's whole life."""
         with self.start(*command, **options) as container:
-            code = container.wait(timeout=60)["StatusCode"]
-            out, err = (container.logs(stdout=which, stderr=not which).decode() for which in (True, False))
-        return Outcome(code, out, err)
+            return ended(container, timeout=60)
 
 
 @pytest.fixture(scope="module")
