@@ -20,8 +20,9 @@ copy claims /etc/gpuyard
 find "$target" -name __pycache__ -prune -exec rm -rf {} +
 # Where a start keeps its state: any user may, nobody reads another's.
 install -d -m 1777 /run/gpuyard
-# The start script and the suite are both read by the one Python there is.
-/usr/bin/python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash "$target"
+# The start script and the suite are both read by the one Python there is. Compiling takes as long as all the rest.
+/usr/bin/python3 -m compileall -q -j 1 --invalidation-mode unchecked-hash "$target" &
+compiling=$!
 ln -s "$target/entrypoints/verify" /usr/local/bin/verify
 for name in apt apt-get; do ln -s "$target/entrypoints/apt" "/usr/local/bin/$name"; done
 # SSH sessions get the container's environment from their login shell, which then becomes bash.
@@ -56,15 +57,15 @@ if image["image"] == "devel" and not cuda.exists():
         (cuda / name).symlink_to(site / "nvidia" / f"cu{major}" / name)
     (cuda / "lib64" / "libcudart.so").symlink_to(f"../lib/libcudart.so.{major}")
 PY
-# What follows is for images that people work in.
-grep -q '"jupyter"' /etc/gpuyard/image.json || exit 0
-# JupyterLab asks everybody who opens it whether it may fetch news; here it may not.
-install -d /etc/jupyter/labconfig
-printf '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}\n' \
-  >/etc/jupyter/labconfig/page_config.json
-# Matplotlib draws Chinese, Japanese and Korean letters: by the one file of Debian's package that holds all three,
-# under a name of its own (of the same length), and in bold too: Matplotlib warns of a weight that a family lacks.
-/usr/bin/python3 -B - <<'PY'
+# For images that people work in.
+workplace() {
+  # JupyterLab asks everybody who opens it whether it may fetch news; here it may not.
+  install -d /etc/jupyter/labconfig
+  printf '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}\n' \
+    >/etc/jupyter/labconfig/page_config.json
+  # Matplotlib draws Chinese, Japanese and Korean letters: by the one file of Debian's package that holds all three,
+  # under a name of its own (of the same length), and in bold too: Matplotlib warns of a weight that a family lacks.
+  /usr/bin/python3 -B - <<'PY'
 import pathlib
 import struct
 
@@ -87,3 +88,7 @@ for style, number in (("Regular", 400), ("Bold", 700)):
     (folder / f"DroidSansCJK-{style}.ttf").write_bytes(font[:weight] + struct.pack(">H", number) + font[weight + 2 :])
 pathlib.Path("/etc/gpuyard/matplotlibrc").write_text(f"font.family: sans-serif, {new}\n")
 PY
+}
+
+if grep -q '"jupyter"' /etc/gpuyard/image.json; then workplace; fi
+wait "$compiling"
