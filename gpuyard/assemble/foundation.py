@@ -60,6 +60,10 @@ def ensure(product: Product, store: Store, choice: base.Choice, offline: bool, n
     if offline:
         return _stored(product, store, choice)
     system = product.catalogue.os[product.os]
+    pulled = _known(store, _key(product, "registry"))
+    if pulled and choice != "bootstrap" and not no_cache:
+        # Its digest says what it is: a registry need not be asked for what is here.
+        return pulled
     origin = base.choose(product.os, system, choice)
     rootfs = base.rootfs(system) if origin == "bootstrap" else None
     key = _key(product, origin)
