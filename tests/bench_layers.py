@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,10 @@ from pathlib import Path
 from gpuyard import build, engine, paths
 from gpuyard.assemble import builder, foundation
 from gpuyard.assemble.builder import Options
+from gpuyard.assemble.workers import pool
 from gpuyard.claims import Product
 from gpuyard.layers import cached
+from gpuyard.layers.make import wheels_layer
 from gpuyard.layers.plan import groups
 from gpuyard.store import Store
 from gpuyard.wheels.everything import fetch_all, requirements
@@ -71,6 +74,7 @@ def measure(product: Product) -> Measured:
         step("filled", "filled wheel store to pushable layout", lambda: layout(product, store, folder))
         forget_layers(store)
         step("single", "the same with one process", lambda: layout(product, store, folder, Options(workers=1)))
+        step("packing", "packing alone: no base, no byte code", lambda: pack(product, store, folder))
         step("warm", "warm, nothing changed", lambda: build.from_layers(product, Options(), store))
         with edited():
             step("edit", "after an edit in entrypoints/", lambda: build.from_layers(product, Options(), store))
@@ -100,6 +104,22 @@ def layout(product: Product, store: Store, folder: Path, options: Options = PLAI
     """To a layout that tools push from, into a new folder."""
     shutil.rmtree(folder / "layout", ignore_errors=True)
     build.to_layout(product, options, folder / "layout", store)
+
+
+def pack(product: Product, store: Store, folder: Path) -> None:
+    """Every wheel read, unpacked, hashed and compressed as in its layer, and nothing else: the least a build does."""
+    fetcher = Fetcher(store, product.python, offline=True)
+    locks = [read(product.locks.path(layer)) for layer in product.layers]
+    planned = [group for lock in locks for group in groups(fetcher.sure(locked) for locked in lock)]
+    with pool() as executor:
+        began = [
+            executor.submit(wheels_layer, group.wheels, builder.target(product), None, folder / f"packed-{number}")
+            for number, group in enumerate(planned)
+        ]
+        for done in as_completed(began):
+            done.result()
+    for file in folder.glob("packed-*"):
+        file.unlink()
 
 
 def forget_layers(store: Store) -> None:
