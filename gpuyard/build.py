@@ -14,6 +14,7 @@ from docker.models.images import Image as EngineImage
 
 from gpuyard import bake, base, disk, engine, index, paths, tools
 from gpuyard.assemble import load, sizes
+from gpuyard.assemble.ahead import Ahead
 from gpuyard.assemble.builder import Options, assemble
 from gpuyard.assemble.oci import Image, write_layout
 from gpuyard.catalogue import Catalogue
@@ -114,8 +115,13 @@ def to_layout(wanted: Product, options: Options, folder: Path, store: Store | No
 
 
 def _assembled(wanted: Product, options: Options, store: Store) -> Image:
-    image = assemble(wanted, revision(), store, options)
-    load.load(image, [wanted.tag, wanted.full_tag], store)
+    ahead = Ahead(store)
+    try:
+        image = assemble(wanted, revision(), store, options, ahead.offer)
+        ahead.wait()
+        load.load(image, [wanted.tag, wanted.full_tag], store)
+    finally:
+        ahead.forget()
     sizes.remember(store, wanted.tag, image)
     return image
 

@@ -129,6 +129,10 @@ class Store:
             os.link(part, part.with_suffix(".whole"))
             part.with_suffix(".whole").replace(path)
 
+    def forget(self, kind: str, key: str) -> None:
+        """The record is gone."""
+        (self.folder / kind / f"{key}.json").unlink(missing_ok=True)
+
 
 def remove_orphans(folder: Path, seconds: float = 60) -> None:
     """Removes parts whose writer is gone: nobody holds them locked, or has just made them."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from threading import Lock
 
@@ -36,17 +38,25 @@ def target(product: Product) -> Target:
     return Target(product.python, int(product.catalogue.os[product.os].epoch.timestamp()))
 
 
-def assemble(product: Product, revision: str, store: Store, options: Options) -> oci.Image:
+Offer = Callable[[oci.Image], None]
+"""Is told of the image as far as it is made, from the bottom up, whenever more of it is."""
+
+
+def assemble(product: Product, revision: str, store: Store, options: Options, offer: Offer | None = None) -> oci.Image:
     """The image as blobs in the store, the base and every layer made or found there. Raises UserError."""
     below = base_beside_fetching(product, store, options)
     stage = paths.BUILD / f"{product.line}-{product.image}"
     bake.stage(product, stage)
-    layers = make_layers(product, stage, below, store, options)
+    layers = make_layers(product, stage, Making(product, store, below, options), offer)
     refuse_conflicts(layers)
     settings = configuration.settings(product, below.settings, store)
     settings["Labels"] = claims.labels(product, revision, below.origin)
-    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return oci.compose(below.inherited, layers, settings, created)
+    return oci.compose(below.inherited, layers, settings, created(product))
+
+
+def created(product: Product) -> str:
+    """When an image says it was made: the same for the same product, always."""
+    return product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def base_beside_fetching(product: Product, store: Store, options: Options) -> foundation.Base:
@@ -60,19 +70,18 @@ def base_beside_fetching(product: Product, store: Store, options: Options) -> fo
         return building.result()
 
 
-def make_layers(product: Product, stage: Path, below: foundation.Base, store: Store, options: Options) -> list[Layer]:
+def make_layers(product: Product, stage: Path, making: Making, offer: Offer | None) -> list[Layer]:
     """All layers above the base, from the bottom up; ours is made beside those of the wheels."""
-    making = Making(product, store, below, options)
     with ThreadPoolExecutor(1, thread_name_prefix="files") as beside:
         last = beside.submit(making.files, stage)
-        return [*make_wheels(product, making, options), last.result()]
+        return [*make_wheels(product, making, offer), last.result()]
 
 
-def make_wheels(product: Product, making: Making, options: Options) -> list[Layer]:
+def make_wheels(product: Product, making: Making, offer: Offer | None) -> list[Layer]:
     """The layers of the wheels of all locks, from the bottom up."""
     locks = [read(product.locks.path(layer)) for layer in product.layers]
     wanted = [locked for lock in locks for locked in making.missing(lock)]
-    with pool(options.workers) as making.executor:
+    with pool(making.options.workers) as making.executor:
         with meter("wheels", len(wanted)) as shown, fetching(making.fetcher, wanted, shown.moved) as futures:
             # Big wheels as they come; small ones when all of their lock are there.
             for done in as_completed(futures.values()):
@@ -84,6 +93,9 @@ def make_wheels(product: Product, making: Making, options: Options) -> list[Laye
             for done_layer in as_completed(results):
                 shown.moved(done_layer.result().size)
                 shown.finished()
+                if offer and making.made:
+                    lowest = [future.result() for future in takewhile(Future.done, results)]
+                    offer(oci.compose(making.below.inherited, lowest, {}, making.created))
         return [future.result() for future in results]
 
 
@@ -92,8 +104,11 @@ class Making:
 
     def __init__(self, product: Product, store: Store, below: foundation.Base, options: Options) -> None:
         self.target, self.store, self.below, self.options = target(product), store, below, options
+        self.created = created(product)
         self.fetcher = Fetcher(store, product.python, options.offline)
         self.executor: ProcessPoolExecutor | None = None
+        self.made = False
+        """Whether a layer had to be made."""
         self._started: dict[Group, Future[Layer]] = {}
         self._loading = Lock()
         self._loaded = False
@@ -130,6 +145,7 @@ class Making:
             ready.set_result(found)
             return ready
         assert self.executor is not None
+        self.made = True
         work = cached.remake_wheels if self.options.no_cache else cached.ensure_wheels
         return self.executor.submit(work, self.store, group, self.target, self.compiler(), self.below.python)
 

@@ -25,11 +25,25 @@ def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
     identity = image.digest if content_store(client) else oci.digest_of(image.config)
     if not has(client, identity):
         _send(client, image, store)
-    if store.record("manifests", image.digest[7:]) is None:
-        store.write_record("manifests", image.digest[7:], {"layers": image.blobs})
+    _remember(image, store)
     for tag in tags:
         client.images.get(identity).tag(*tag.rsplit(":", 1))
     _forget(client, _temporary(image))
+
+
+def stream(image: oci.Image, store: Store, leave_out: set[str]) -> None:
+    """The image is in the engine under a name of its own until ``forget``; the blobs to leave out are there already.
+
+    Raises UserError if the engine does not take it, and Damaged if a blob in the store is.
+    """
+    _stream(image, store, leave_out)
+    _remember(image, store)
+
+
+def forget(image: oci.Image, store: Store) -> None:
+    """An image of ``stream`` is gone; what other images share with it stays."""
+    _forget(engine.client(), _temporary(image))
+    store.forget("manifests", image.digest[7:])
 
 
 def ensure_base(image: oci.Image, reference: str, store: Store) -> None:
@@ -55,6 +69,11 @@ def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
         except UserError as error:
             log.info("the engine lacks a blob it should have (%s): sending all", error)
     _stream(image, store, set())
+
+
+def _remember(image: oci.Image, store: Store) -> None:
+    if store.record("manifests", image.digest[7:]) is None:
+        store.write_record("manifests", image.digest[7:], {"layers": image.blobs})
 
 
 def blobs_present(client: docker.DockerClient, store: Store, wanted: set[str]) -> set[str]:

@@ -91,7 +91,7 @@ def remake_wheels(store: Store, group: Group, target: Target, compiler: str | No
 
 def forget(store: Store, key: str) -> None:
     """The record of a layer is gone; its blob stays for whoever uses it."""
-    (store.folder / "layers" / f"{key}.json").unlink(missing_ok=True)
+    store.forget("layers", key)
 
 
 def ensure_files(store: Store, key: str, stage: Path, target: Target, base: str) -> Layer:
