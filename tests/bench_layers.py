@@ -61,6 +61,7 @@ def measure(product: Product) -> Measured:
     steps: dict[str, Step] = {}
     with scratch() as folder:
         store = Store(folder / "store")
+        cold = Options(no_cache=True)
 
         def step(short: str, name: str, action: Callable[[], object]) -> None:
             steps[short] = timed(f"layers: {name}", action)
@@ -68,8 +69,10 @@ def measure(product: Product) -> Measured:
         fetcher = Fetcher(Store(folder / "download"), product.python)
         step("download", "download alone", lambda: fetch_all(fetcher, requirements(product)))
         shutil.rmtree(folder / "download")
-        step("cold", "cold to pushable layout", lambda: layout(product, store, folder, Options(no_cache=True)))
-        step("load", "then into the engine", lambda: build.from_layers(product, Options(), store))
+        step("cold", "cold to pushable layout", lambda: layout(product, store, folder, cold))
+        shutil.rmtree(store.folder)
+        subprocess.run(["docker", "buildx", "prune", "--all", "--force"], check=True, stdout=subprocess.DEVNULL)
+        step("runnable", "cold to runnable image", lambda: build.from_layers(product, cold, store))
         forget_layers(store)
         step("filled", "filled wheel store to pushable layout", lambda: layout(product, store, folder))
         forget_layers(store)
