@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +37,7 @@ def stream(image: oci.Image, store: Store, leave_out: set[str]) -> None:
 
     Raises UserError if the engine does not take it, and Damaged if a blob in the store is.
     """
-    _stream(image, store, leave_out)
+    _stream(image, store, leave_out, logging.INFO)
     _remember(image, store)
 
 
@@ -93,10 +94,10 @@ def newest(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
 
 
-def _stream(image: oci.Image, store: Store, leave_out: set[str]) -> None:
+def _stream(image: oci.Image, store: Store, leave_out: set[str], level: int = logging.WARNING) -> None:
     sent = [layer for layer in image.layers if layer["digest"] not in leave_out]
     store.refuse_damaged(layer["digest"] for layer in sent)
-    log.warning("into the engine: %d layers, %.0f MB", len(sent), sum(layer["size"] for layer in sent) / 1e6)
+    log.log(level, "into the engine: %d layers, %.0f MB", len(sent), sum(layer["size"] for layer in sent) / 1e6)
     process = subprocess.Popen(
         ["docker", "load", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
