@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from threading import Thread
 
 from docker.errors import DockerException
@@ -58,7 +59,7 @@ class Ahead:
             present = load.blobs_present(client, self._store, set(image.blobs))
             if sum(layer["size"] for layer in image.layers if layer["digest"] not in present) >= self._step:
                 self._sent.append(image)
-                load.stream(image, self._store, present)
+                load.stream(image, self._store, present, logging.INFO)
                 if self._over:
                     load.forget(image, self._store)
         except (UserError, DockerException, OSError) as error:

@@ -47,16 +47,12 @@ def assemble(product: Product, revision: str, store: Store, options: Options, of
     below = base_beside_fetching(product, store, options)
     stage = paths.BUILD / f"{product.line}-{product.image}"
     bake.stage(product, stage)
-    layers = make_layers(product, stage, Making(product, store, below, options), offer)
+    layers = make_layers(product, stage, Making(product, store, below, options, offer))
     refuse_conflicts(layers)
     settings = configuration.settings(product, below.settings, store)
     settings["Labels"] = claims.labels(product, revision, below.origin)
-    return oci.compose(below.inherited, layers, settings, created(product))
-
-
-def created(product: Product) -> str:
-    """When an image says it was made: the same for the same product, always."""
-    return product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return oci.compose(below.inherited, layers, settings, created)
 
 
 def base_beside_fetching(product: Product, store: Store, options: Options) -> foundation.Base:
@@ -70,14 +66,14 @@ def base_beside_fetching(product: Product, store: Store, options: Options) -> fo
         return building.result()
 
 
-def make_layers(product: Product, stage: Path, making: Making, offer: Offer | None) -> list[Layer]:
+def make_layers(product: Product, stage: Path, making: Making) -> list[Layer]:
     """All layers above the base, from the bottom up; ours is made beside those of the wheels."""
     with ThreadPoolExecutor(1, thread_name_prefix="files") as beside:
         last = beside.submit(making.files, stage)
-        return [*make_wheels(product, making, offer), last.result()]
+        return [*make_wheels(product, making), last.result()]
 
 
-def make_wheels(product: Product, making: Making, offer: Offer | None) -> list[Layer]:
+def make_wheels(product: Product, making: Making) -> list[Layer]:
     """The layers of the wheels of all locks, from the bottom up."""
     locks = [read(product.locks.path(layer)) for layer in product.layers]
     wanted = [locked for lock in locks for locked in making.missing(lock)]
@@ -93,22 +89,21 @@ def make_wheels(product: Product, making: Making, offer: Offer | None) -> list[L
             for done_layer in as_completed(results):
                 shown.moved(done_layer.result().size)
                 shown.finished()
-                if offer and making.made:
-                    lowest = [future.result() for future in takewhile(Future.done, results)]
-                    offer(oci.compose(making.below.inherited, lowest, {}, making.created))
+                making.offer(results)
         return [future.result() for future in results]
 
 
 class Making:
     """Starts each layer once; byte code needs the base image in the engine, loaded when first needed."""
 
-    def __init__(self, product: Product, store: Store, below: foundation.Base, options: Options) -> None:
+    def __init__(
+        self, product: Product, store: Store, below: foundation.Base, options: Options, offer: Offer | None = None
+    ) -> None:
         self.target, self.store, self.below, self.options = target(product), store, below, options
-        self.created = created(product)
+        self._offer = offer
         self.fetcher = Fetcher(store, product.python, options.offline)
         self.executor: ProcessPoolExecutor | None = None
-        self.made = False
-        """Whether a layer had to be made."""
+        self._made = False
         self._started: dict[Group, Future[Layer]] = {}
         self._loading = Lock()
         self._loaded = False
@@ -145,9 +140,14 @@ class Making:
             ready.set_result(found)
             return ready
         assert self.executor is not None
-        self.made = True
+        self._made = True
         work = cached.remake_wheels if self.options.no_cache else cached.ensure_wheels
         return self.executor.submit(work, self.store, group, self.target, self.compiler(), self.below.python)
+
+    def offer(self, results: list[Future[Layer]]) -> None:
+        """Tells of the image up to the first layer that is not done, if any had to be made."""
+        if self._offer and self._made:
+            self._offer(self.below.with_layers(future.result() for future in takewhile(Future.done, results)))
 
     def files(self, stage: Path) -> Layer:
         """The layer of this project's own files."""

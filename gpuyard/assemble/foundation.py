@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from gpuyard.assemble.configuration import read_image
 from gpuyard.catalogue import Origin
 from gpuyard.claims import Product
 from gpuyard.errors import UserError
+from gpuyard.layers.model import Layer
 from gpuyard.process import log, run
 from gpuyard.store import CHUNK, Store, copy_whole
 
@@ -47,7 +48,11 @@ class Base:
     @property
     def image(self) -> oci.Image:
         """The base as an image of its own, in which byte code is compiled."""
-        return oci.compose(self.inherited, [], self.config["config"], self.config.get("created", ""))
+        return self.with_layers([])
+
+    def with_layers(self, layers: Iterable[Layer]) -> oci.Image:
+        """The base with layers on it, configured as it is."""
+        return oci.compose(self.inherited, layers, self.config["config"], self.config.get("created", ""))
 
     @property
     def reference(self) -> str:
@@ -60,9 +65,8 @@ def ensure(product: Product, store: Store, choice: base.Choice, offline: bool, n
     if offline:
         return _stored(product, store, choice)
     system = product.catalogue.os[product.os]
-    pulled = _known(store, _key(product, "registry"))
-    if pulled and choice != "bootstrap" and not no_cache:
-        # Its digest says what it is: a registry need not be asked for what is here.
+    # Its digest says what it is: a registry need not be asked for what is here.
+    if choice != "bootstrap" and not no_cache and (pulled := _known(store, _key(product, "registry"))):
         return pulled
     origin = base.choose(product.os, system, choice)
     rootfs = base.rootfs(system) if origin == "bootstrap" else None

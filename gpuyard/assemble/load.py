@@ -24,26 +24,18 @@ def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
     """The image is in the engine under these tags. Until it is, the tags stay as they were."""
     client = engine.client()
     identity = image.digest if content_store(client) else oci.digest_of(image.config)
-    if not has(client, identity):
+    if has(client, identity):
+        _remember(image, store)
+    else:
         _send(client, image, store)
-    _remember(image, store)
     for tag in tags:
         client.images.get(identity).tag(*tag.rsplit(":", 1))
-    _forget(client, _temporary(image))
-
-
-def stream(image: oci.Image, store: Store, leave_out: set[str]) -> None:
-    """The image is in the engine under a name of its own until ``forget``; the blobs to leave out are there already.
-
-    Raises UserError if the engine does not take it, and Damaged if a blob in the store is.
-    """
-    _stream(image, store, leave_out, logging.INFO)
-    _remember(image, store)
+    _unname(client, image)
 
 
 def forget(image: oci.Image, store: Store) -> None:
     """An image of ``stream`` is gone; what other images share with it stays."""
-    _forget(engine.client(), _temporary(image))
+    _unname(engine.client(), image)
     store.forget("manifests", image.digest[7:])
 
 
@@ -63,13 +55,13 @@ def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
     present = blobs_present(client, store, set(image.blobs)) if content_store(client) else set()
     if present:
         try:
-            _stream(image, store, present)
+            stream(image, store, present)
             return
         except Damaged:
             raise
         except UserError as error:
             log.info("the engine lacks a blob it should have (%s): sending all", error)
-    _stream(image, store, set())
+    stream(image, store, set())
 
 
 def _remember(image: oci.Image, store: Store) -> None:
@@ -94,7 +86,11 @@ def newest(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
 
 
-def _stream(image: oci.Image, store: Store, leave_out: set[str], level: int = logging.WARNING) -> None:
+def stream(image: oci.Image, store: Store, leave_out: set[str], level: int = logging.WARNING) -> None:
+    """The image is in the engine under a name of its own; the blobs to leave out are there already.
+
+    Raises UserError if the engine does not take it, and Damaged if a blob in the store is.
+    """
     sent = [layer for layer in image.layers if layer["digest"] not in leave_out]
     store.refuse_damaged(layer["digest"] for layer in sent)
     log.log(level, "into the engine: %d layers, %.0f MB", len(sent), sum(layer["size"] for layer in sent) / 1e6)
@@ -111,6 +107,7 @@ def _stream(image: oci.Image, store: Store, leave_out: set[str], level: int = lo
     if process.wait():
         raise UserError(f"the engine did not take the image: {words}. Tags are as they were")
     log.debug("%s", words)
+    _remember(image, store)
 
 
 def _temporary(image: oci.Image) -> str:
@@ -130,8 +127,8 @@ def _identity(client: docker.DockerClient, name: str) -> str:
         return ""
 
 
-def _forget(client: docker.DockerClient, name: str) -> None:
+def _unname(client: docker.DockerClient, image: oci.Image) -> None:
     try:
-        client.images.remove(name)
+        client.images.remove(_temporary(image))
     except (ImageNotFound, APIError) as error:
         log.debug("%s", error)

@@ -12,7 +12,7 @@ import pytest
 from gpuyard import build, engine
 from gpuyard.assemble import foundation, load, oci
 from gpuyard.assemble.ahead import Ahead
-from gpuyard.assemble.builder import Options
+from gpuyard.assemble.builder import Options, assemble
 from gpuyard.catalogue import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.store import Store
@@ -81,10 +81,14 @@ def test_an_engine_that_refuses_costs_nothing_but_time(tmp_path: Path, monkeypat
     """The whole image is sent at the end, and what is wrong is said then."""
     store, there = Store(tmp_path), Engine(monkeypatch)
     there.error = UserError("no space left on device")
-    sender = Ahead(store, step=1)
-    sender.offer(beginnings(store, 1)[0])
+    sender, (one, two) = Ahead(store, step=1), beginnings(store, 2)
+    sender.offer(one)
     sender.wait()
     assert there.taken == []
+    there.error = None
+    sender.offer(two)
+    sender.wait()
+    assert there.taken == [2]
 
 
 def test_a_beginning_that_arrives_after_the_end_is_forgotten_too(
@@ -120,8 +124,10 @@ def test_beginnings_leave_nothing_but_the_image(
     sent: list[int] = []
     stream = load.stream
 
-    def watched(image: oci.Image, store: Store, leave_out: set[str]) -> None:
-        stream(image, store, leave_out)
+    def watched(image: oci.Image, store: Store, leave_out: set[str], *level: int) -> None:
+        stream(image, store, leave_out, *level)
+        if not level:
+            return  # the whole image, at the end
         sent.append(len(image.layers))
 
     monkeypatch.setattr(load, "stream", watched)
@@ -136,6 +142,7 @@ def test_beginnings_leave_nothing_but_the_image(
         assert said.strip().endswith(b"True")
         assert sent
         assert max(sent) < len(image.layers)
+        assert image.digest == assemble(product, build.revision(), store, Options(offline=True)).digest
         assert not docker_client.images.list(load.LOADING)
         base = {layer["digest"] for layer in foundation.ensure(product, store, "auto", offline=True).layers}
         kept = [store.record("manifests", path.stem) or {} for path in (store.folder / "manifests").iterdir()]
