@@ -107,7 +107,7 @@ def look(way: str) -> Facts:
     found = Facts(size, *bench_layers.import_torch(tag), bench_layers.jupyter(tag))
     subprocess.run(["docker", "rmi", "-f", tag, f"{tag}-full"], check=False, capture_output=True)
     subprocess.run(["docker", "image", "prune", "--force", "--filter", "label=io.gpuyard.line"], check=True)
-    subprocess.run(["docker", "buildx", "prune", "--all", "--force"], check=True, stdout=subprocess.DEVNULL)
+    bench_layers.forget_builds()
     return found
 
 

@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import as_completed
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,11 @@ from gpuyard.assemble import builder, foundation
 from gpuyard.assemble.builder import Options
 from gpuyard.assemble.workers import pool
 from gpuyard.claims import Product
+from gpuyard.commands.reproduce_ import planned
 from gpuyard.layers import cached
 from gpuyard.layers.make import wheels_layer
-from gpuyard.layers.plan import groups
+from gpuyard.layers.model import Target
+from gpuyard.layers.plan import Group, groups
 from gpuyard.store import Store
 from gpuyard.wheels.everything import fetch_all, requirements
 from gpuyard.wheels.fetcher import Fetcher
@@ -71,13 +72,14 @@ def measure(product: Product) -> Measured:
         shutil.rmtree(folder / "download")
         step("cold", "cold to pushable layout", lambda: layout(product, store, folder, cold))
         shutil.rmtree(store.folder)
-        subprocess.run(["docker", "buildx", "prune", "--all", "--force"], check=True, stdout=subprocess.DEVNULL)
+        forget_builds()
         step("runnable", "cold to runnable image", lambda: build.from_layers(product, cold, store))
         forget_layers(store)
         step("filled", "filled wheel store to pushable layout", lambda: layout(product, store, folder))
         forget_layers(store)
         step("single", "the same with one process", lambda: layout(product, store, folder, Options(workers=1)))
-        step("packing", "packing alone: no base, no byte code", lambda: pack(product, store, folder))
+        wanted, target = planned(product, store).values(), builder.target(product)
+        step("packing", "packing alone: no base, no byte code", lambda: pack(wanted, target, folder))
         step("warm", "warm, nothing changed", lambda: build.from_layers(product, Options(), store))
         steps["edit"] = often("layers: after an edit in entrypoints/", lambda: edit(product, store))
         change_one(product, store)
@@ -113,20 +115,22 @@ def layout(product: Product, store: Store, folder: Path, options: Options = PLAI
     build.to_layout(product, options, folder / "layout", store)
 
 
-def pack(product: Product, store: Store, folder: Path) -> None:
+def pack(wanted: Iterable[Group], target: Target, folder: Path) -> None:
     """Every wheel read, unpacked, hashed and compressed as in its layer, and nothing else: the least a build does."""
-    fetcher = Fetcher(store, product.python, offline=True)
-    locks = [read(product.locks.path(layer)) for layer in product.layers]
-    planned = [group for lock in locks for group in groups(fetcher.sure(locked) for locked in lock)]
     with pool() as executor:
         began = [
-            executor.submit(wheels_layer, group.wheels, builder.target(product), None, folder / f"packed-{number}")
-            for number, group in enumerate(planned)
+            executor.submit(wheels_layer, group.wheels, target, None, folder / f"packed-{number}")
+            for number, group in enumerate(wanted)
         ]
-        for done in as_completed(began):
+        for done in began:
             done.result()
     for file in folder.glob("packed-*"):
         file.unlink()
+
+
+def forget_builds() -> None:
+    """BuildKit's caches are gone."""
+    subprocess.run(["docker", "buildx", "prune", "--all", "--force"], check=True, stdout=subprocess.DEVNULL)
 
 
 def forget_layers(store: Store) -> None:
