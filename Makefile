@@ -36,22 +36,22 @@ test-all: .venv/.tests ## Everything: other lines, comparisons at full size
 	$(TEST)
 
 test-faults: .venv/.tests ## Give every known fault to a container of the image and compare verify's words
-	$(TEST) tests/faults tests/verify/test_driver.py
+	$(TEST) tests/faults tests/verify/checks/test_driver.py
 
 test-slurm: .venv/.tests ## Submit rendered jobs to a real Slurm, started by the tests (installs slurm-wlm where root may)
-	$(TEST) tests/slurm tests/render/test_slurm.py
+	$(TEST) tests/render/slurm
 
 test-multinode: .venv/.tests ## Train on two nodes of a Docker network, and kill one
 	$(TEST) tests/examples/test_multi_node.py tests/examples/test_node.py
 
 test-k8s: .venv/.tests ## Check rendered Kubernetes objects against their API schemas and our policy
-	$(TEST) tests/k8s
+	$(TEST) tests/render/kubernetes
 
 verify.pyz: .venv/.host $(shell git ls-files verify) ## The suite as one file: python3 verify.pyz
-	.venv/bin/python -m gpuyard.anyimage
+	.venv/bin/python -m gpuyard.acceptance.any_image
 
 bench-verify: .venv/.tests ## Time the suite's profiles against the bare import of torch
-	.venv/bin/python -m tests.bench_verify
+	.venv/bin/python -m tests.bench.verify
 
 lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose, actionlint, zizmor
 	.venv/bin/ruff check .
@@ -77,19 +77,19 @@ lock-host: .venv/.host ## Resolve gpuyard's own requirements anew
 	.venv/bin/uv pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate tests/requirements.in -o tests/requirements.txt
 
 bench-build: .venv/.tests ## Time builds: cold, warm, after an edit, and the plain Dockerfile way
-	.venv/bin/python -m tests.bench_build
+	.venv/bin/python -m tests.bench.build
 
 bench-compression: .venv/.tests ## What zstd costs and saves against the default, on two large libraries
-	.venv/bin/python -m tests.bench_compression
+	.venv/bin/python -m tests.bench.compression
 
 bench-ddp: .venv/.tests ## Throughput of one process, two threads and two processes
-	.venv/bin/python -m tests.bench_ddp
+	.venv/bin/python -m tests.bench.ddp
 
 bench-start: .venv/.tests ## Time Jupyter and SSH to their first answer, against the bare programs
-	.venv/bin/python -m tests.bench_start
+	.venv/bin/python -m tests.bench.start
 
 bench-publish: .venv/.tests ## Time publishing what was built: first, again, a second image; disk of the registry
-	.venv/bin/python -m tests.bench_publish
+	.venv/bin/python -m tests.bench.publish
 
 clean: .venv/.host ## Show and remove what gpuyard made (CLEAN_ARGS=--dry-run)
 	$(GPUYARD) clean $(CLEAN_ARGS)

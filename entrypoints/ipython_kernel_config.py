@@ -16,4 +16,4 @@ _PLACE = "/opt/gpuyard/entrypoints/gpuyard_start"
 _SPEC = spec_from_file_location("gpuyard_start", f"{_PLACE}/__init__.py", submodule_search_locations=[_PLACE])
 if _SPEC and Path(_PLACE).is_dir():
     sys.modules.setdefault("gpuyard_start", module_from_spec(_SPEC))
-    get_config().InteractiveShellApp.extensions.append("gpuyard_start.kernel")  # type: ignore[name-defined] # noqa: F821
+    get_config().InteractiveShellApp.extensions.append("gpuyard_start.jupyter.kernel")  # type: ignore[name-defined] # noqa: F821

@@ -18,30 +18,31 @@ HELP = """PyTorch + CUDA training images, built from hash-locked parts and prove
 Exit codes: 0 done; 1 refused or failed; 2 words it does not know; verify also 3: a required check could
 not run.
 """
-COMMANDS = (
-    "build",
-    "fetch",
-    "reproduce",
-    "verify",
-    "tags",
-    "publish",
-    "pipeline",
-    "inspect",
-    "run",
-    "list",
-    "pick",
-    "diff",
-    "bases",
-    "lock",
-    "update",
-    "report",
-    "page",
-    "clean",
-    "new",
-    "engine",
-    "render",
-)
-"""Each is a module of gpuyard.commands: a function of that name, or an application of its own."""
+COMMANDS = {
+    "build": "building",
+    "fetch": "building",
+    "reproduce": "building",
+    "verify": "using",
+    "tags": "publishing",
+    "publish": "publishing",
+    "pipeline": "publishing",
+    "inspect": "publishing",
+    "run": "using",
+    "list": "using",
+    "pick": "using",
+    "diff": "using",
+    "bases": "publishing",
+    "lock": "building",
+    "update": "building",
+    "report": "using",
+    "page": "publishing",
+    "clean": "building",
+    "new": "using",
+    "engine": "using",
+    "explain": "using",
+    "render": "using",
+}
+"""Each command and the room of gpuyard.commands that holds its module: a function of that name, or an application."""
 TAKEN = ("inspect", "list", "reproduce")
 """Names that mean something else in Python or where they are used: theirs end with an underscore."""
 
@@ -52,7 +53,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback(invoke_without_command=True)(_options)
     for name in names:
         word = f"{name}_" if name in TAKEN else name
-        module = importlib.import_module(f"gpuyard.commands.{word}")
+        module = importlib.import_module(f"gpuyard.commands.{COMMANDS[name]}.{word}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
@@ -64,7 +65,7 @@ def _options(
     version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the commit.")] = False,
 ) -> None:
     if version:
-        from gpuyard.build import revision
+        from gpuyard.image.build import revision
 
         print(f"gpuyard {revision() or 'outside git'}")
         raise typer.Exit
@@ -79,16 +80,20 @@ def main(argv: list[str] | None = None) -> None:
         app = application([word for word in ours[:1] if word in COMMANDS] or COMMANDS)
         app(args=ours, obj=command, prog_name="gpuyard")
     except UserError as error:
-        print(f"gpuyard: {error}", file=sys.stderr)
+        print(f"gpuyard: {_labelled(error)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         print(
-            f"gpuyard: the disk is full ({error}). Free some (gpuyard clean, docker system df), run again",
+            f"gpuyard: error[disk-full]: the disk is full ({error}). Free some (gpuyard clean, docker system df), run again",
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+def _labelled(error: UserError) -> str:
+    return f"error[{error.id}]: {error}" if error.id else str(error)
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -1,18 +1,35 @@
-"""The one kind of error a user sees: a line that says what was wrong, what was expected, what to do."""
+"""The one kind of error that a user sees, and warnings: each has an id that ``gpuyard explain ID`` explains."""
 
 from __future__ import annotations
 
+import logging
+
+log = logging.getLogger("gpuyard")
+
 
 class UserError(Exception):
-    """A mistake or a missing condition on the user's side. ``exit_code`` is what the CLI ends with."""
+    """A mistake or a missing condition on the user's side.
 
-    def __init__(self, message: str, exit_code: int = 1) -> None:
+    ``id`` is a literal of kebab-case that ``gpuyard/messages/*.toml`` explains; it is printed, is stable, and is what
+    tests assert. ``message`` is one line: what was wrong, what was expected, what to do. ``exit_code`` is what the
+    command line ends with.
+    """
+
+    def __init__(self, id: str, message: str = "", exit_code: int = 1) -> None:
+        if not message:
+            id, message = "", id
         super().__init__(message)
+        self.id = id
         self.exit_code = exit_code
 
 
 class UsageError(UserError):
-    """Words the CLI does not know: an unknown line, image, check or value (exit code 2)."""
+    """A usage error: an unknown line, image, check or value (exit code 2)."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, exit_code=2)
+    def __init__(self, id: str, message: str = "") -> None:
+        super().__init__(id, message, exit_code=2)
+
+
+def warn(id: str, message: str) -> None:
+    """Logs a warning with its id, explained like that of an error."""
+    log.warning("warning[%s]: %s", id, message)

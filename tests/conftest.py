@@ -11,8 +11,11 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from gpuyard import build, catalogue, engine
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue import table as catalogue
+from gpuyard.catalogue.product import find_product
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.engine import daemon
+from gpuyard.image import build
 from tests.containers import Outcome, Run, Runner, ended, started
 
 
@@ -30,8 +33,8 @@ def table() -> Catalogue:
 @pytest.fixture(scope="session")
 def docker_client() -> Iterator[docker.DockerClient]:
     """A client of a running engine; installs and starts one where none answers."""
-    engine.ensure()
-    client = engine.client()
+    daemon.ensure()
+    client = daemon.client()
     yield client
     client.close()
 
@@ -39,7 +42,7 @@ def docker_client() -> Iterator[docker.DockerClient]:
 @pytest.fixture(scope="session")
 def image(table: Catalogue) -> str:
     """The default workbench image, built from this checkout (a warm build takes seconds)."""
-    wanted = build.product(table, None)
+    wanted = find_product(table, None)
     build.ensure(wanted)
     return wanted.tag
 

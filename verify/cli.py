@@ -12,19 +12,20 @@ from datetime import datetime, timezone
 from types import FrameType
 from typing import Iterator, List, NoReturn, Optional, Sequence
 
-from verify import cases, registry
+from verify import cases
 from verify.claims import BadClaims, load_claims
-from verify.early import without_required_gpu
+from verify.engine import registry
+from verify.engine.early import without_required_gpu
+from verify.engine.profiles import PROFILES, Plan, UnknownProfile, find_profile, plan_only, plan_profile
+from verify.engine.run import run_checks
+from verify.engine.verdict import NOT_RUN, PASSED, USAGE, exit_code, verdict_text
+from verify.engine.watch import watch
 from verify.environment import page
 from verify.explain import explain, list_checks
-from verify.gpu_signs import count_gpus
 from verify.model import Claims, Finding, Level, Status, Verdict
-from verify.output import UnwritableReport, open_output
-from verify.profiles import PROFILES, Plan, UnknownProfile, find_profile, plan_only, plan_profile
-from verify.results import build
-from verify.run import run_checks
-from verify.verdict import NOT_RUN, PASSED, USAGE, exit_code, verdict_text
-from verify.watch import watch
+from verify.probes.gpu_signs import count_gpus
+from verify.report.output import UnwritableReport, open_output
+from verify.report.results import build
 
 EPILOG = """exit codes:
   0  every required check passed

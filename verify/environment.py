@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Dict, List, Mapping
 
-from verify import system
-from verify.checks.packages import installed
-from verify.checks.torch_files import torch_version_file
-from verify.gpu_signs import gpu_signs
+from verify.checks.image.packages import installed
+from verify.checks.image.torch_files import torch_version_file
 from verify.model import Claims
+from verify.probes import system
+from verify.probes.gpu_signs import gpu_signs
 
 SECRET_NAME = re.compile(
     r"TOKEN|PASS|SECRET|CREDENTIAL|KEY|AUTH|COOKIE|SIGNATURE|DSN|WEBHOOK|PRIVATE|SESSION", re.IGNORECASE

@@ -6,9 +6,9 @@ import textwrap
 from typing import Collection, Dict, List, Mapping
 
 from verify.codes import CUDA, NVML, Meaning
+from verify.engine.registry import UnknownName, all_needs, unknown_text
 from verify.explanations import WHY
 from verify.model import Check
-from verify.registry import UnknownName, all_needs, unknown_text
 
 CODES: Dict[str, Mapping[int, Meaning]] = {"cuda-init": CUDA, "nvml": NVML}
 

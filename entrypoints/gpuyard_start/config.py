@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from . import keys, modes
+from . import modes
 from .errors import Refusal
-from .jupyter_config import Jupyter, read_jupyter
+from .jupyter.config import Jupyter, read_jupyter
+from .ssh import keys
 from .values import flag, port
 
 IMAGE_JSON = Path("/etc/gpuyard/image.json")

@@ -55,5 +55,5 @@ def make_folder() -> Path:
     raise Refusal(
         f"no place for the services' files: none of {', '.join(map(str, _BASES))} can be written to by uid"
         f" {os.getuid()}: with --read-only add --tmpfs /tmp:exec",
-        1,
+        code=1,
     )

@@ -8,30 +8,16 @@ import sys
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from . import (
-    ca,
-    caches,
-    config,
-    gpu,
-    homes,
-    hooks,
-    keys,
-    limits,
-    mounts,
-    names,
-    overlay,
-    ports,
-    privileges,
-    runtime,
-    services,
-    sessions,
-    ssh,
-    tls,
-    users,
-)
+from . import config
+from .additions import ca, caches, hooks, overlay
 from .errors import NOT_EXECUTABLE, NOT_FOUND, USAGE, Refusal
+from .gpu import limits, line
+from .jupyter import tls
 from .log import Log, style
-from .setup import set_up_services
+from .services import ports, scan_folder
+from .services.setup import set_up_services
+from .ssh import daemon, keys, sessions
+from .user import homes, mounts, names, privileges, runtime, users
 
 USAGE_TEXT = """\
 usage: docker run [OPTIONS] IMAGE [COMMAND [ARGUMENTS…]]
@@ -48,11 +34,11 @@ def resolve(command: str, path: str) -> str:
     files = [place for place in places if place.exists()]
     if not files:
         where = "no such file" if "/" in command else f"it is not on PATH ({path})"
-        raise Refusal(f"command '{command}' not found: {where}", NOT_FOUND)
+        raise Refusal(f"command '{command}' not found: {where}", code=NOT_FOUND)
     for file in files:
         if stat.S_ISREG(file.stat().st_mode) and os.access(file, os.X_OK):
             return command if "/" in command else str(file)
-    raise Refusal(f"command '{command}' can't be executed: {files[0]} is not an executable file", NOT_EXECUTABLE)
+    raise Refusal(f"command '{command}' can't be executed: {files[0]} is not an executable file", code=NOT_EXECUTABLE)
 
 
 def become(file: str, command: tuple[str, ...], env: dict[str, str]) -> NoReturn:
@@ -62,7 +48,7 @@ def become(file: str, command: tuple[str, ...], env: dict[str, str]) -> NoReturn
     try:
         os.execve(file, command, env)
     except OSError as error:
-        raise Refusal(f"command '{command[0]}' can't be executed: {error.strerror}", NOT_EXECUTABLE) from None
+        raise Refusal(f"command '{command[0]}' can't be executed: {error.strerror}", code=NOT_EXECUTABLE) from None
 
 
 def supervise_beside(scan: Path, env: dict[str, str]) -> None:
@@ -71,7 +57,7 @@ def supervise_beside(scan: Path, env: dict[str, str]) -> None:
     if child == 0:
         if os.fork() == 0:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            become(services.SUPERVISOR, (services.SUPERVISOR, str(scan)), env)
+            become(scan_folder.SUPERVISOR, (scan_folder.SUPERVISOR, str(scan)), env)
         os._exit(0)
     os.waitpid(child, 0)
 
@@ -108,7 +94,7 @@ def check_services(wanted: config.Config, user: runtime.User, given: tuple[Path,
             who = "root" if user.uid == 0 else f"uid {user.uid}, which has no name in this image"
             place = "add --tmpfs /run/gpuyard" if user.uid >= names.SMALLEST else "leave out --user"
             raise Refusal(f"SSH does not serve {who}: {place}, or say GPUYARD_SERVICES=jupyter")
-        ssh.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER, given)
+        daemon.refuse_useless_folder(wanted.ssh.host_keys, wanted.ssh.host_keys != config.HOST_KEY_FOLDER, given)
 
 
 class Plan(NamedTuple):
@@ -172,7 +158,7 @@ def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
         for warning in privileges.become_user(made.target):
             log.warning(warning)
         log.info(f"the container was started as root; from here on it is {made.user.describe()}")
-    gpu.announce(made.image, log.write)
+    line.announce(made.image, log.write)
     runtime.raise_open_files()
     env = surroundings(made, env, log)
     if made.user.name is None and names.possible(made.user.uid):
@@ -192,7 +178,7 @@ def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
     wanted, command = made.wanted, made.command
     env = prepare(made, env, log)
     # Once more: an environment that was just made comes first on PATH.
-    file = resolve(command[0], env.get("PATH", os.defpath)) if command else services.SUPERVISOR
+    file = resolve(command[0], env.get("PATH", os.defpath)) if command else scan_folder.SUPERVISOR
     if not wanted.services:
         if wanted.offered and any(env.get(name) for name in (*keys.VARIABLES, "JUPYTER_TOKEN")):
             log.info("a command was given: the services stay off; GPUYARD_SERVICES=jupyter,ssh turns them on")

@@ -15,7 +15,7 @@ import zstandard
 from gpuyard.layers import container, files, make, model, tarball, wheel
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.plan import Group
-from gpuyard.store import Store
+from gpuyard.store.store import Store
 
 CODE = (container, make, model, tarball, wheel)
 

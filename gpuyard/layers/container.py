@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Self, cast
 
 from gpuyard.errors import UserError
-from gpuyard.store import CHUNK
+from gpuyard.store.store import CHUNK
 
 OPTIONS = ("--rm", "--interactive", "--network", "none", "--user", "0", "--log-driver", "none", "--entrypoint", "bash")
 COMPLETE = "gpuyard-complete"

@@ -11,7 +11,7 @@ from gpuyard.layers.container import Filter
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.tarball import LayerWriter
 from gpuyard.layers.wheel import add_wheel
-from gpuyard.wheels.fetcher import Wheel
+from gpuyard.packages.fetcher import Wheel
 
 ANNOTATION = "io.gpuyard"
 COMPILE = paths.DOCKER / "compile-layer.sh"

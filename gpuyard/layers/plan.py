@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuyard.wheels.fetcher import Wheel
+from gpuyard.packages.fetcher import Wheel
 
 BIG = 20_000_000
 """Bytes of a wheel from which on it has a layer of its own."""

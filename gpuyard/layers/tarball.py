@@ -14,7 +14,7 @@ import zstandard
 
 from gpuyard.errors import UserError
 from gpuyard.layers.model import Layer, Packing, Target, conflict
-from gpuyard.store import CHUNK
+from gpuyard.store.store import CHUNK
 
 
 def parameters(packing: Packing) -> zstandard.ZstdCompressionParameters:

@@ -25,8 +25,8 @@ from isal.igzip_lib import IsalError
 from gpuyard.errors import UserError
 from gpuyard.layers.container import Filter
 from gpuyard.layers.tarball import LayerWriter
-from gpuyard.wheels.fetcher import Wheel
-from gpuyard.wheels.locked import rank
+from gpuyard.packages.fetcher import Wheel
+from gpuyard.packages.locked import rank
 
 if TYPE_CHECKING:
     from installer.scripts import ScriptSection

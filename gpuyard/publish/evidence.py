@@ -11,10 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from gpuyard.assemble.oci import digest_of
+from gpuyard.image.oci import digest_of
+from gpuyard.image.source import Source
 from gpuyard.publish import inventory as taking
 from gpuyard.publish.provenance import PREDICATE, provenance
-from gpuyard.publish.source import Source
 from gpuyard.publish.verified import Report
 
 CYCLONEDX = "application/vnd.cyclonedx+json"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gpuyard.errors import UserError
 from gpuyard.publish import evidence
+from gpuyard.publish.oras_errors import failure
 from gpuyard.publish.registry import SLOWEST, Repository, execute
-from gpuyard.publish.words import failure
 
 PATIENCE = 60.0
 

@@ -11,10 +11,10 @@ from email.parser import HeaderParser
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from gpuyard.catalogue.lock import NVIDIA, entries
 from gpuyard.errors import UserError
+from gpuyard.image.source import Source
 from gpuyard.layers.make import ANNOTATION
-from gpuyard.lock import NVIDIA, entries
-from gpuyard.publish.source import Source
 
 INSTALLED = re.compile(r"^opt/venv/lib/python[^/]+/site-packages/([^/]+\.dist-info)/METADATA$")
 SHOWN = 5

@@ -8,8 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from gpuyard.base import cache_folder
 from gpuyard.errors import UserError
+from gpuyard.paths import cache_folder
 from gpuyard.process import log
 from gpuyard.publish import tools
 from gpuyard.publish.registry import Repository, is_loopback

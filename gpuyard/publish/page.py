@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuyard import catalogue as table
-from gpuyard.catalogue import runs_on
-from gpuyard.claims import LABEL
+from gpuyard.catalogue import table
+from gpuyard.catalogue.claims import LABEL
+from gpuyard.catalogue.table import runs_on
 from gpuyard.publish import evidence
 from gpuyard.publish.reference import Evidence, Published
 from gpuyard.publish.verified import on_gpu

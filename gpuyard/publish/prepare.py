@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuyard import build as building
-from gpuyard import catalogue as table
-from gpuyard.catalogue import Catalogue
-from gpuyard.claims import LABEL
+from gpuyard.catalogue import table
+from gpuyard.catalogue.claims import LABEL
+from gpuyard.catalogue.product import find_product
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UsageError, UserError
-from gpuyard.publish import facts, verified
+from gpuyard.image import facts
+from gpuyard.image.source import Source, from_checkout, from_layout
+from gpuyard.publish import verified
 from gpuyard.publish.signing import Signer
-from gpuyard.publish.source import Source, from_checkout, from_layout
 from gpuyard.publish.verified import Report
-from gpuyard.store import Store
+from gpuyard.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def source_of(words: Words, catalogue: Catalogue | None = None, store: Store | N
         suffixes = {name: image.suffix or "" for name, image in catalogue.published.items()}
         source = from_layout(words.layout, suffixes, store)
     else:
-        source = from_checkout(building.product(catalogue, words.line, words.image, words.os), store)
+        source = from_checkout(find_product(catalogue, words.line, words.image, words.os), store)
     facts.refuse_untrue(source.facts, source.labels)
     refuse_origin(source, catalogue)
     return source

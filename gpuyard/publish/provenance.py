@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from gpuyard.claims import LABEL
-from gpuyard.publish.facts import DIRTY
+from gpuyard.catalogue.claims import LABEL
+from gpuyard.image.facts import DIRTY
+from gpuyard.image.source import Source
 from gpuyard.publish.inventory import Inventory, wheels
 from gpuyard.publish.sbom import deb, pypi, title
-from gpuyard.publish.source import Source
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpuyard.errors import UserError
+from gpuyard.image.facts import Tags
+from gpuyard.image.source import Source
 from gpuyard.publish import evidence
 from gpuyard.publish.evidence import Document, Referrer
-from gpuyard.publish.facts import Tags
 from gpuyard.publish.registry import Repository, retried
 from gpuyard.publish.signing import Signer
-from gpuyard.publish.source import Source
 from gpuyard.publish.verified import Report
 
 Tell = Callable[[str], None]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpuyard.assemble.oci import digest_of
 from gpuyard.errors import UsageError, UserError
+from gpuyard.image.oci import digest_of
 from gpuyard.publish import evidence, signing
 from gpuyard.publish.registry import Repository
 from gpuyard.publish.signing import State

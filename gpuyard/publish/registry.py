@@ -15,7 +15,7 @@ from typing import Any
 
 from gpuyard.errors import UsageError, UserError
 from gpuyard.process import log
-from gpuyard.publish.words import INSTALL, Absent, Passing, failure
+from gpuyard.publish.oras_errors import INSTALL, Absent, Passing, failure
 
 REFERENCE = re.compile(r"^(?P<host>[\w.\-]+(?::\d+)?|\[[\da-fA-F:]+\](?::\d+)?)(?:/(?P<name>[a-z0-9][a-z0-9._/-]*))?$")
 TRIES = 3

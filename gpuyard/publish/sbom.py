@@ -14,8 +14,8 @@ from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
+from gpuyard.image.source import Source
 from gpuyard.publish.inventory import Debian, Inventory, Python
-from gpuyard.publish.source import Source
 
 
 def cyclonedx(source: Source, inventory: Inventory) -> bytes:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from gpuyard.errors import UserError
+from gpuyard.publish.oras_errors import failure, summary
 from gpuyard.publish.registry import Repository, execute
-from gpuyard.publish.words import failure, summary
 
 PATIENCE = 120.0
 State = Literal["good", "none", "other key", "not checked"]

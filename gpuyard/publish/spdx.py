@@ -25,9 +25,9 @@ from spdx_tools.spdx.model import (
 )
 from spdx_tools.spdx.writer.json.json_writer import write_document_to_stream
 
+from gpuyard.image.source import Source
 from gpuyard.publish.inventory import Inventory, Python
 from gpuyard.publish.sbom import created, deb, pypi, title
-from gpuyard.publish.source import Source
 
 ROOT = "SPDXRef-image"
 ABOUT = "SPDXRef-DOCUMENT"

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 from gpuyard import paths
-from gpuyard.engine import Host
+from gpuyard.engine.daemon import Host
 from gpuyard.errors import UserError
 from gpuyard.process import log, run
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuyard import reports
+from gpuyard.acceptance import reports
+from gpuyard.acceptance.merge import parse
 from gpuyard.errors import UserError
-from gpuyard.outside.merge import parse
 from gpuyard.publish import seal
+from verify.engine.verdict import exit_code
 from verify.model import Finding, Level, Status
-from verify.verdict import exit_code
 
 PROFILE = "default"
 """The profile of a run that left nothing out."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from gpuyard.catalogue import unknown
+from gpuyard.catalogue.table import unknown
 from gpuyard.errors import UsageError
 from gpuyard.render.work import NAME, REFERENCE
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import yaml
 
-from gpuyard.catalogue import unknown
+from gpuyard.catalogue.table import unknown
 from gpuyard.errors import UsageError
 from gpuyard.render import pods
 from gpuyard.render.pods import Cluster, Object

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gpuyard.catalogue import unknown
+from gpuyard.catalogue.table import unknown
 from gpuyard.errors import UsageError
 from gpuyard.render.text import text
 from gpuyard.render.work import Work, check

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpuyard import paths
-from gpuyard.preflight import CONFIGURE, TOOLKIT
+from gpuyard.engine.preflight import CONFIGURE, TOOLKIT
 from verify.codes import CUDA, NVML, Meaning
+from verify.engine.registry import CHECKS
 from verify.explanations import WHY
-from verify.registry import CHECKS
 
 _ERRORS = (304, 802, 803, 804)
 PAGE = paths.ROOT / "docs" / "troubleshooting.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UsageError
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
-from gpuyard import paths, picture
-from gpuyard.catalogue import Catalogue
+from gpuyard import paths
+from gpuyard.catalogue.pick import Answer, Driver, answers, best, capabilities
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UsageError, UserError
-from gpuyard.pick import Answer, Driver, answers, best, capabilities
+from gpuyard.render import markdown
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +132,12 @@ def test_the_command_answers_as_json_and_fails_where_nothing_runs() -> None:
 
 def test_generated_text_is_put_between_its_markers_only() -> None:
     """The rest of the page stays; a page without markers is refused."""
-    page = f"a\n{picture.begin('x')}\nold\n{picture.end('x')}\nb\n"
-    assert picture.between(page, "x", "new\\1") == page.replace("old", "new\\1")
-    assert picture.between(page, "y", "new") is None
+    page = f"a\n{markdown.begin('x')}\nold\n{markdown.end('x')}\nb\n"
+    assert markdown.between(page, "x", "new\\1") == page.replace("old", "new\\1")
+    assert markdown.between(page, "y", "new") is None
 
 
 def test_the_support_page_shows_the_catalogues_drivers(table: Catalogue) -> None:
     """docs/support.md is what `gpuyard page` writes today."""
     page = (paths.ROOT / "docs" / "support.md").read_text()
-    assert picture.between(page, "gpus", picture.drivers_and_gpus(table)) == page
+    assert markdown.between(page, "gpus", markdown.drivers_and_gpus(table)) == page

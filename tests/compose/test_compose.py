@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuyard import paths
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 
 FILE = paths.ROOT / "compose.yaml"
 PROJECT = f"gpuyard-test-{os.getpid()}"

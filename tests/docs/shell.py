@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.docs.pages import Command
-from tests.slurm.cluster import free_port
+from tests.render.slurm.cluster import free_port
 
 # The reader's machine may have a configuration of its own; a page must not depend on it, or change it.
 DROPPED = re.compile(r"^(GPUYARD|JUPYTER|SSH|PIP|UV|COMPOSE|XDG)_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuyard import paths
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from tests.docs.pages import DOCS, blocks
 
 CHINESE = paths.ROOT / "README.zh-CN.md"

@@ -12,12 +12,12 @@ import pytest
 import typer
 
 from gpuyard import paths
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.cli import application
 from tests.docs.pages import DOCS, NOT_RUN, RUN, Command, blocks, fits, pages
 from tests.docs.shell import Desk, Typed
-from verify import registry
 from verify.cli import parser
+from verify.engine import registry
 
 PAGES = pages()
 CLI: Any = typer.main.get_command(application())

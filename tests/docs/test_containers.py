@@ -14,7 +14,7 @@ SET = {"JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH", "JUPYTER_DATA_DIR", "JUPYTER
 def test_every_setting_of_a_container_is_documented() -> None:
     """In the table of settings; a name that no longer exists is found, too."""
     read: set[str] = set()
-    for file in (paths.ROOT / "entrypoints" / "gpuyard_start").glob("*.py"):
+    for file in (paths.ROOT / "entrypoints" / "gpuyard_start").rglob("*.py"):
         read |= set(re.findall(rf'"({NAME})"', file.read_text()))
     page = (paths.ROOT / "docs" / "containers.md").read_text()
     table = "\n".join(line for line in page.splitlines() if line.startswith("| `"))

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gpuyard import paths, picture, releasepage
-from gpuyard.catalogue import Catalogue
-from gpuyard.claims import Product, image_json
-from gpuyard.commands.page import TABLES, generated
-from gpuyard.differences import Side
+from gpuyard import paths
+from gpuyard.acceptance.differences import Side
+from gpuyard.catalogue.claims import image_json
+from gpuyard.catalogue.product import Product
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.commands.publishing.page import TABLES, generated
 from gpuyard.errors import UserError
-from gpuyard.releasepage import Release
+from gpuyard.publish import release_page
+from gpuyard.publish.release_page import Release
+from gpuyard.render import markdown
 from tests.verify.report.sample import report
 
 DIGEST = "sha256:" + "5" * 64
@@ -33,12 +36,12 @@ def test_generated_tables_are_up_to_date(table: Catalogue, file: str) -> None:
     """What stands between the markers is what `gpuyard page` writes today."""
     page = (paths.ROOT / file).read_text()
     for name in TABLES[file]:
-        assert picture.between(page, name, generated(table, name)) == page
+        assert markdown.between(page, name, generated(table, name)) == page
 
 
 def test_the_page_says_what_the_image_is_and_what_was_found(release: Release) -> None:
     """Digest, size, versions, driver, required checks with their results, trainings, layers, packages."""
-    text = releasepage.text(release)
+    text = release_page.text(release)
     for words in (
         f"`{DIGEST}`",
         "`c0ffee`",
@@ -60,15 +63,15 @@ def test_a_report_of_another_image_makes_no_page(release: Release) -> None:
     """The digest in the report must be the image's own."""
     other = replace(release, report={**release.report, "digest": "sha256:" + "6" * 64})
     with pytest.raises(UserError, match=r"report is of sha256:666.*verify it again"):
-        releasepage.text(other)
+        release_page.text(other)
 
 
 def test_only_images_with_a_page_are_linked(table: Catalogue, tmp_path: Path) -> None:
     """A link in the table appears with the page, and every image has a row."""
     product = Product(table, table.default_line, "runtime", table.default_os)
-    assert "[page]" not in releasepage.images(table, tmp_path)
-    releasepage.path(product, tmp_path).touch()
-    text = releasepage.images(table, tmp_path)
+    assert "[page]" not in release_page.images(table, tmp_path)
+    release_page.path(product, tmp_path).touch()
+    text = release_page.images(table, tmp_path)
     assert text.count("[page]") == 1
     assert len(text.splitlines()) == 2 + sum(len(table.images_of(line)) for line in table.line)
 
@@ -76,4 +79,4 @@ def test_only_images_with_a_page_are_linked(table: Catalogue, tmp_path: Path) ->
 def test_every_page_is_of_an_image_that_exists(table: Catalogue) -> None:
     """A page of a tag that the catalogue no longer has would mislead."""
     known = {table.tag(line, image).partition(":")[2] for line in table.line for image in table.images_of(line)}
-    assert {page.stem for page in releasepage.FOLDER.glob("*.md")} <= known
+    assert {page.stem for page in release_page.FOLDER.glob("*.md")} <= known

@@ -6,7 +6,7 @@ import re
 
 from gpuyard.render.troubleshooting import MESSAGES, PAGE, page
 from verify.codes import CUDA
-from verify.registry import CHECKS
+from verify.engine.registry import CHECKS
 
 
 def test_the_page_is_what_is_generated() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from gpuyard import paths
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 
 GENERATED = ("images/", "verify/tables.json", "gpuyard/requirements.txt", "tests/requirements.txt")
 PROSE = ("README.md", "compose.yaml", "docs/")

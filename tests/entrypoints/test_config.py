@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.gpuyard_start import config, jupyter_config
+from entrypoints.gpuyard_start import config
 from entrypoints.gpuyard_start.errors import Refusal
+from entrypoints.gpuyard_start.jupyter import config as jupyter_config
 
 WORKBENCH: dict[str, object] = {"services": ["jupyter", "ssh"]}
 RUNTIME: dict[str, object] = {"services": []}

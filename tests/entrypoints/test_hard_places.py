@@ -14,9 +14,9 @@ from docker.models.containers import Container
 from tests.containers import Run
 
 from .conftest import KeyPair, greeting, host_port, log_of, wait_for
-from .test_living import NVML, write
+from .jupyter.web import HEALTH, healthy
+from .test_long_running import NVML, write
 from .test_one_environment import ask_jupyter
-from .web import HEALTH, healthy
 
 pytestmark = pytest.mark.image
 SQUASHED: dict[str, Any] = {"user": "root", "cap_drop": ["DAC_OVERRIDE", "CHOWN", "FOWNER"]}

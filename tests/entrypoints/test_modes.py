@@ -12,7 +12,7 @@ import pytest
 from tests.containers import Run
 
 from .conftest import KeyPair, wait_for
-from .web import HEALTH
+from .jupyter.web import HEALTH
 
 pytestmark = pytest.mark.image
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (INFO|WARNING|ERROR) start: .+\Z")

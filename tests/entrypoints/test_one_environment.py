@@ -46,7 +46,7 @@ OF_A_SESSION = (
     # Where the image's font is named, unless the user has settings of their own; a start adds it.
     "MATPLOTLIBRC"
 )
-ASK = Path(__file__).with_name("ask_jupyter.py")
+ASK = Path(__file__).with_name("jupyter") / "ask_jupyter.py"
 
 
 def ask_jupyter(container: Container, text: str, code: str, token: str = "s3cret", wait: bool = True) -> str:

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.gpuyard_start import jupyter, main, ports, runtime
+from entrypoints.gpuyard_start import main
 from entrypoints.gpuyard_start.errors import Refusal
-from entrypoints.gpuyard_start.jupyter_config import Jupyter
+from entrypoints.gpuyard_start.jupyter import server
+from entrypoints.gpuyard_start.jupyter.config import Jupyter
 from entrypoints.gpuyard_start.log import render, style
+from entrypoints.gpuyard_start.services import ports
+from entrypoints.gpuyard_start.user import runtime
 
 
 def test_a_line_has_time_level_and_source() -> None:
@@ -83,9 +86,9 @@ def test_a_command_starts_with_a_fresh_process_signals() -> None:
 
 def test_a_users_token_is_not_repeated_in_the_log() -> None:
     """A random one must be shown, since nobody knows it."""
-    assert "s3cret" not in jupyter.notice(Jupyter(8888, "s3cret", False))
-    assert jupyter.notice(Jupyter(1, "abc", True)).endswith("http://127.0.0.1:1/lab?token=abc")
-    assert "WITHOUT a login" in jupyter.notice(Jupyter(8888, "", False))
+    assert "s3cret" not in server.notice(Jupyter(8888, "s3cret", False))
+    assert server.notice(Jupyter(1, "abc", True)).endswith("http://127.0.0.1:1/lab?token=abc")
+    assert "WITHOUT a login" in server.notice(Jupyter(8888, "", False))
 
 
 def test_a_writable_home_is_left_as_it_is(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.containers import Run
 
-from .test_services_running import HARD
+from .services.test_services_running import HARD
 
 pytestmark = pytest.mark.image
 

@@ -14,8 +14,10 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from gpuyard import build, catalogue, paths
-from gpuyard.catalogue import Catalogue
+from gpuyard import paths
+from gpuyard.catalogue import table as catalogue
+from gpuyard.catalogue.product import find_product
+from gpuyard.catalogue.table import Catalogue
 from tests.containers import Run, Runner
 from tests.images.test_suite_inside import pytest_folder  # noqa: F401
 
@@ -150,7 +152,7 @@ def test_code_as_users_paste_it_runs_in_every_line(
     run_container: Runner, docker_client: docker.DockerClient, table: Catalogue, line: str
 ) -> None:
     """Those that are built on this machine; with no other warnings."""
-    tag = build.product(table, line).tag
+    tag = find_product(table, line).tag
     if not docker_client.images.list(tag):
         pytest.skip(f"{tag} is not built here: make build LINE={line}")
     mounts = {str(SNIPPETS): {"bind": "/mnt/data/snippets", "mode": "ro"}}

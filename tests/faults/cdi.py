@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpuyard import engine, paths
+from gpuyard import paths
+from gpuyard.engine import daemon
 from tests.faults.faults import COMPAT, FAULTS, LEVELS, WHOLE, Fault
 from tests.faults.stubs import compile_stub
 
@@ -69,7 +70,7 @@ def edits(fault: Fault, stubs: Path) -> dict[str, Any]:
 
 def folder_of_engine() -> Path:
     """The first CDI folder the engine reads. Raises LookupError where CDI is off."""
-    folders = engine.client().info().get("CDISpecDirs") or []
+    folders = daemon.client().info().get("CDISpecDirs") or []
     if not folders:
         raise LookupError('this engine reads no CDI specifications: {"features": {"cdi": true}} in daemon.json')
     return Path(folders[0])

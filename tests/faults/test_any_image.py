@@ -10,8 +10,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from gpuyard.anyimage import command, zip_suite
-from gpuyard.flags import Gpus
+from gpuyard.acceptance.any_image import command, zip_suite
+from gpuyard.engine.start import Gpus
 
 pytestmark = [pytest.mark.image, pytest.mark.full]
 SITE = "/opt/venv/lib/python3*/site-packages"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from tests.containers import Outcome
 from tests.faults.conftest import VerifyWith, finding
 from tests.faults.faults import FAULTS, Fault

@@ -12,12 +12,12 @@ from pathlib import Path
 import docker
 import pytest
 
-from gpuyard.anyimage import FIND, INSIDE, zip_suite
-from gpuyard.catalogue import Catalogue
-from gpuyard.claims import Product
-from gpuyard.store import Store
-from gpuyard.wheels.fetcher import Fetcher
-from gpuyard.wheels.locked import read
+from gpuyard.acceptance.any_image import FIND, INSIDE, zip_suite
+from gpuyard.catalogue.product import Product
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.packages.fetcher import Fetcher
+from gpuyard.packages.locked import read
+from gpuyard.store.store import Store
 
 pytestmark = [pytest.mark.image, pytest.mark.full]
 NAME = "gpuyard-test-other"

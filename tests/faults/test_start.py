@@ -121,7 +121,7 @@ def test_ranks_without_any_network_still_meet_and_the_hostname_is_told(run: Run)
 
 def test_refused_numa_calls_are_seen(run: Run) -> None:
     """Docker's own profile refuses them, SYS_NICE allows them; what NCCL makes of it needs two GPUs (F79)."""
-    ask = ("python", "-P", "-c", "from verify.system import numa_refused as n; print(n())")
+    ask = ("python", "-P", "-c", "from verify.probes.system import numa_refused as n; print(n())")
     assert run(*ask).stdout == "True\n"
     assert run(*ask, cap_add=["SYS_NICE"]).stdout == "False\n"
 

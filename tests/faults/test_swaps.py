@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from docker.models.containers import Container
 
-from gpuyard.catalogue import Catalogue, Line
+from gpuyard.catalogue.table import Catalogue, Line
 from tests.containers import Runner
 from tests.images.index import INDEX, MOUNT, wheel
 

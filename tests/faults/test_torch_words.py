@@ -8,14 +8,14 @@ import pytest
 
 from tests.containers import Run
 from tests.faults.conftest import VerifyWith
-from verify.checks.compute_compile import NO_COMPILER
-from verify.checks.compute_shm import TOO_SMALL, evaluate
+from verify.checks.compute.compile import NO_COMPILER
+from verify.checks.compute.shm import TOO_SMALL, evaluate
 from verify.model import Claims, Status
 
 pytestmark = [pytest.mark.image, pytest.mark.full]
 ASK = """
 import json
-from verify.checks.gpu import evaluate_start, probe_start
+from verify.checks.driver.gpu import evaluate_start, probe_start
 from verify.claims import load_claims
 facts = probe_start()
 print(json.dumps({"error": facts["error"], "verdict": evaluate_start(facts, load_claims()).observed}))

@@ -10,7 +10,7 @@ import pytest
 from docker.models.containers import Container
 
 from gpuyard import paths
-from gpuyard.outside.wait import until
+from gpuyard.waiting import until
 from tests.containers import Runner
 from tests.faults.cdi import LIBRARIES
 from tests.faults.faults import HOME, NODES, WORKING

@@ -13,11 +13,12 @@ import pytest
 from docker.models.containers import Container
 
 from gpuyard import paths
-from gpuyard.catalogue import Catalogue
-from gpuyard.claims import Product, held
-from gpuyard.store import Store, sha256_of
-from gpuyard.wheels.fetcher import Fetcher
-from gpuyard.wheels.locked import read
+from gpuyard.catalogue.claims import held
+from gpuyard.catalogue.product import Product
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.packages.fetcher import Fetcher
+from gpuyard.packages.locked import read
+from gpuyard.store.store import Store, sha256_of
 from tests.containers import Runner
 from tests.images.index import INDEX, MOUNT, wheel
 

@@ -13,7 +13,7 @@ import testinfra
 from docker.models.containers import Container
 
 from gpuyard import paths
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from tests.containers import Run, Runner
 from tests.images.index import wheel
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import docker
 import pytest
 
-from gpuyard.assemble import foundation, load
-from gpuyard.build import product
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.product import find_product
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UserError
+from gpuyard.image import base as foundation
+from gpuyard.image import load
 from gpuyard.layers.container import Filter
-from gpuyard.store import Store
+from gpuyard.store.store import Store
 
 pytestmark = pytest.mark.engine
 
@@ -25,7 +26,7 @@ WHOLE = "touch gpuyard-complete; tar -rf results gpuyard-complete; cat results"
 def base(table: Catalogue, docker_client: docker.DockerClient) -> str:
     """A base image in the engine."""
     del docker_client
-    found = foundation.ensure(product(table, None), Store(), "auto", offline=False)
+    found = foundation.ensure(find_product(table, None), Store(), "auto", offline=False)
     load.ensure_base(found.image, found.reference, Store())
     return found.reference
 

@@ -16,7 +16,7 @@ from gpuyard.errors import UserError
 from gpuyard.layers.make import wheels_layer
 from gpuyard.layers.model import Layer, Packing, Target, refuse_conflicts
 from gpuyard.layers.plan import BIG, SHELVES, groups
-from gpuyard.wheels.fetcher import Wheel
+from gpuyard.packages.fetcher import Wheel
 from tests.layers.wheels import LINK, make
 
 TARGET = Target("3.13", 1_700_000_000)

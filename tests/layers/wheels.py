@@ -7,8 +7,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpuyard.store import sha256_of
-from gpuyard.wheels.fetcher import Wheel
+from gpuyard.packages.fetcher import Wheel
+from gpuyard.store.store import sha256_of
 
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 TAG = "py3-none-any"

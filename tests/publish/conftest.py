@@ -14,11 +14,11 @@ import pytest
 
 from gpuyard import paths
 from gpuyard.cli import main
+from gpuyard.image.source import Source, from_layout
 from gpuyard.publish import registry, verified
 from gpuyard.publish.publisher import Order
 from gpuyard.publish.registry import Repository
 from gpuyard.publish.signing import Signer
-from gpuyard.publish.source import Source, from_layout
 from tests.publish import servers, small
 
 SUFFIXES = {"workbench": "", "runtime": "-runtime"}

@@ -13,11 +13,11 @@ from typing import Any
 import zstandard
 
 from gpuyard import paths
-from gpuyard.assemble import oci
+from gpuyard.image import oci
 from gpuyard.layers.model import Layer
 from gpuyard.process import run
 from gpuyard.publish import seal
-from gpuyard.store import Store
+from gpuyard.store.store import Store
 from tests.verify.report import sample
 from verify.model import Finding, Level, Status, Verdict
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.cli import application
 from gpuyard.publish import publisher
 from gpuyard.publish.signing import Signer

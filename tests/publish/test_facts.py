@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UserError
-from gpuyard.publish import facts, prepare, scan
-from gpuyard.publish import source as sources
+from gpuyard.image import facts
+from gpuyard.image import source as sources
+from gpuyard.image.source import Source, from_layout
+from gpuyard.layers import scan
+from gpuyard.publish import prepare
 from gpuyard.publish.prepare import Words
-from gpuyard.publish.source import Source, from_layout
-from gpuyard.store import Store
+from gpuyard.store.store import Store
 from tests.publish import small
 from tests.publish.conftest import SUFFIXES
 

@@ -14,10 +14,10 @@ import bcrypt
 import pytest
 
 from gpuyard.errors import UsageError, UserError
+from gpuyard.image.source import Source
 from gpuyard.publish import publisher
+from gpuyard.publish.oras_errors import Passing
 from gpuyard.publish.registry import Repository, is_loopback
-from gpuyard.publish.source import Source
-from gpuyard.publish.words import Passing
 from tests.publish import servers
 from tests.publish.conftest import Ordering, quiet
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gpuyard.errors import UsageError, UserError
+from gpuyard.image.source import Source
 from gpuyard.publish import evidence, page, publisher, reference
 from gpuyard.publish.evidence import Document
 from gpuyard.publish.signing import Signer
-from gpuyard.publish.source import Source
 from tests.publish import small
 from tests.publish.conftest import Ordering, gpuyard, quiet
 

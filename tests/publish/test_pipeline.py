@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gpuyard.catalogue import Catalogue
-from gpuyard.commands import pipeline
-from gpuyard.commands.pipeline import Way
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.commands.publishing import pipeline
+from gpuyard.commands.publishing.pipeline import Way
 from gpuyard.errors import UsageError, UserError
+from gpuyard.image.source import Source
 from gpuyard.publish import independent, loopback, publisher, tools
 from gpuyard.publish.registry import Repository
-from gpuyard.publish.source import Source
 from tests.publish import servers
 from tests.publish.conftest import Ordering, quiet
 

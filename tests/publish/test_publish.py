@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gpuyard.errors import UserError
+from gpuyard.image.source import Source, from_layout
 from gpuyard.publish import evidence, independent, publisher, signing
 from gpuyard.publish.signing import Signer
-from gpuyard.publish.source import Source, from_layout
-from gpuyard.store import Store
+from gpuyard.store.store import Store
 from tests.publish import servers, small
 from tests.publish.conftest import SUFFIXES, Ordering, quiet
 
@@ -129,7 +129,7 @@ def test_a_moving_tag_moves_to_the_next_verified_image(
 ) -> None:
     """Of a later commit; the immutable tag of the first stays with the first."""
     publisher.publish(ordering(f"{host}/{name}"), quiet)
-    monkeypatch.setattr("gpuyard.publish.facts.commit_date", lambda _revision: "20310203")
+    monkeypatch.setattr("gpuyard.image.facts.commit_date", lambda _revision: "20310203")
     monkeypatch.setattr(small, "head", lambda: "f" * 40)
     small.layout(tmp_path / "next")
     later = from_layout(tmp_path / "next" / "layout", SUFFIXES)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gpuyard.errors import UserError
+from gpuyard.image.source import Source
 from gpuyard.publish import seal, verified
-from gpuyard.publish.source import Source
 from tests.publish import small
 from tests.verify.report import sample
 from verify.model import Level, Owner, Status, Verdict

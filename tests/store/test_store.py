@@ -10,7 +10,7 @@ import pytest
 
 from gpuyard.layers import cached
 from gpuyard.layers.model import Layer
-from gpuyard.store import Damaged, Store, remove_orphans
+from gpuyard.store.store import Damaged, Store, remove_orphans
 
 
 def digest(data: bytes) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.verify.suite import fake, hang, verify
-from verify import cli, registry
+from verify import cli
+from verify.engine import registry
 from verify.model import Facts, Isolation
 
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from tests.bench_verify import WITHOUT, seconds, small
+from tests.bench.verify import WITHOUT, seconds, small
 from tests.verify.suite import verify
-from verify.registry import CHECKS
+from verify.engine.registry import CHECKS
 
 
 def test_it_takes_required_checks_out_of_the_list_and_nothing_else() -> None:

@@ -7,10 +7,10 @@ import re
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from gpuyard.catalogue import Release
+from gpuyard.catalogue.table import Release
 from tests.verify.suite import ROOT, verify
 from verify.cases import CASES, RECORDED, SIMULATED, UNTESTED, Case, cases_of
-from verify.registry import CHECKS
+from verify.engine.registry import CHECKS
 
 IDS = re.findall(
     r"\w+",
@@ -24,13 +24,13 @@ E62 E63 E65 E66 E67 E69 E71 F73 F74 F75 F76 F77 F78 F79
 FAULTS, CONTAINERS = "faults/test_faults.py::test_the_first_paragraph_names", "faults/test_containers.py::test_"
 BROKEN, SWAPS = "faults/test_start.py::test_", "faults/test_swaps.py::test_"
 INSTALLS = "images/test_user_installs.py::test_"
-DRIVER, GPU = "verify/test_driver.py::test_", "verify/test_gpu_checks.py::test_"
-RANKS = "verify/test_distributed.py::test_"
+DRIVER, GPU = "verify/checks/test_driver.py::test_", "verify/checks/test_gpu.py::test_"
+RANKS = "verify/checks/test_distributed.py::test_"
 IN_A_CONTAINER = ("faults/", "images/")
 PREVENTED = {
-    "B29": "build/test_build.py::test_arm64_is_refused",
+    "B29": "image/test_build.py::test_arm64_is_refused",
     "B33": "verify/test_cases.py::test_a_nightly_is_no_release",
-    "B34": "catalogue/test_catalogue.py::test_an_impossible_combination",
+    "B34": "catalogue/test_table.py::test_an_impossible_combination",
     "C41": BROKEN + "no_cuda_package_comes_by_apt",
     "C42": BROKEN + "no_cuda_package_comes_by_apt",
     "C49": "layers/test_wheels.py::test_two_wheels_with_one_path",
@@ -43,16 +43,16 @@ NATURAL = {
 """Cases called simulated whose fault reaches the suite without a container."""
 SHOWN = {
     **dict.fromkeys(re.findall(r"\w+", "A2 A3 A5 A7 A10 A11 A12 A19"), FAULTS),
-    "A1": "run/test_preflight.py::test_the_first_missing_piece",
+    "A1": "engine/test_preflight.py::test_the_first_missing_piece",
     "A6": DRIVER + "the_cuda_level_is_compared",
     "A8": BROKEN + "driver_files_in_the_image",
     "A9": BROKEN + "driver_files_in_the_image",
     "A13": BROKEN + "a_kernel_module_of_another_version",
     "A14": GPU + "a_gpu_without_code",
     "A16": CONTAINERS + "no_compiler_and_a_foreign_nvcc",
-    "A17": "outside/test_host.py::test_an_engine_that_cannot_do_it",
-    "A18": "run/test_preflight.py::test_another_kind_of_cdi_device",
-    "A21": "verify/test_early.py::test_it_takes_a_moment",
+    "A17": "acceptance/test_host.py::test_an_engine_that_cannot_do_it",
+    "A18": "engine/test_preflight.py::test_another_kind_of_cdi_device",
+    "A21": "verify/engine/test_early.py::test_it_takes_a_moment",
     "B22": SWAPS + "a_tag_that_says_another_torch",
     "B23": INSTALLS + "a_cpu_build_is_named",
     "B24": SWAPS + "a_torch_that_a_later_build_step_installed",

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuyard.outside.wait import until
+from gpuyard.waiting import until
 from tests.faults.stubs import compile_stub
 from tests.verify.suite import ROOT, verify
 from verify.cli import main
+from verify.engine.registry import CHECKS, all_needs
 from verify.model import Level
-from verify.registry import CHECKS, all_needs
 
 GPU_FREE = not list(Path("/dev").glob("nvidia*"))
 

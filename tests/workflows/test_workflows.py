@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from gpuyard import paths
-from gpuyard.catalogue import Catalogue
+from gpuyard.catalogue.table import Catalogue
 from gpuyard.cli import application
 
 FILES = sorted((paths.ROOT / ".github" / "workflows").glob("*.yml"))

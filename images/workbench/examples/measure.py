@@ -15,7 +15,7 @@ import torch
 
 from examples.devices import choose_device
 from examples.memory import is_out_of_memory
-from verify.isolate import run_forked
+from verify.engine.isolate import run_forked
 from verify.reference.data import Batch
 from verify.reference.models import SequenceReverser
 from verify.reference.recipes import TRANSFORMER_REVERSAL

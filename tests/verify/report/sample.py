@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from verify.model import Claims, Finding, Level, Owner, Status, Verdict
-from verify.results import build
+from verify.report.results import build
 
 HOSTILE = "<script>alert('x')</script> \"quoted\" & \x1b[31mred\x00"
 TRACE = {

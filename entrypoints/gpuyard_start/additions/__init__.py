@@ -1,0 +1,1 @@
+"""What a user adds: hooks, packages, caches, certificates."""

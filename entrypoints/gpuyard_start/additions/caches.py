@@ -1,0 +1,30 @@
+"""One folder for what is downloaded and compiled, on a volume, so that it outlives the container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .. import places
+
+VARIABLE = "GPUYARD_CACHE"
+# What each program reads; a value of the user's own stays. pip, uv and Matplotlib follow the first.
+PLACES = {
+    "XDG_CACHE_HOME": ".",
+    "HF_HOME": "huggingface",
+    "TORCH_HOME": "torch",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+}
+
+
+def wanted(env: dict[str, str], given: tuple[Path, ...] = ()) -> Path | None:
+    """The folder that was asked for. Refuses one that can't be used; changes nothing. ``given``: will be ours."""
+    if (folder := places.chosen(env, VARIABLE, "/mnt/cache")) is not None:
+        places.refuse_unwritable(VARIABLE, folder, given)
+    return folder
+
+
+def entered(env: dict[str, str], folder: Path) -> dict[str, str]:
+    """The environment in which every cache lies there. Makes the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {**{name: str(folder / place) for name, place in PLACES.items()}, **env}

@@ -1,0 +1,82 @@
+"""An environment of the user's own over the image's, in a folder that outlives the container.
+
+What is installed goes there, under the image's constraints; everything else is found in the image.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from .. import places
+from ..errors import Refusal
+
+VARIABLE = "GPUYARD_VENV"
+IMAGE = Path("/opt/venv")
+SYSTEM_PYTHON = "/usr/bin/python3"
+_PIP = "#!{python}\nimport sys\n\nfrom pip._internal.cli.main import main\n\nsys.exit(main())\n"
+
+
+def wanted(env: dict[str, str], given: tuple[Path, ...] = ()) -> Path | None:
+    """The folder that was asked for. Refuses one that can't be used; changes nothing. ``given``: will be ours."""
+    folder = places.chosen(env, VARIABLE, "/workspace/.venv")
+    if folder is None:
+        return None
+    if folder == IMAGE or IMAGE in folder.parents or folder == Path("/"):
+        raise Refusal(f"{VARIABLE} is '{folder}', which is the image's own: choose a folder on a volume")
+    places.refuse_unwritable(VARIABLE, folder, given)
+    _refuse_other_python(folder)
+    return folder
+
+
+def _site(folder: Path) -> Path:
+    """Where packages of the environment lie; ``lib/python3.X`` is the image's own."""
+    return folder / next(IMAGE.glob("lib/python*/site-packages")).relative_to(IMAGE)
+
+
+def _refuse_other_python(folder: Path) -> None:
+    if not folder.exists() or _site(folder).is_dir() or not any(folder.iterdir()):
+        return
+    if not (folder / "pyvenv.cfg").exists():
+        raise Refusal(f"{VARIABLE} is '{folder}', which holds something else: expected an empty or a new folder")
+    raise Refusal(
+        f"{VARIABLE} is '{folder}', which was made for another Python than this image's"
+        f" {_site(folder).parent.name}: choose another folder, or remove that one"
+    )
+
+
+def _write(path: Path, text: str, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    path.chmod(mode)
+
+
+def make(folder: Path) -> bool:
+    """Makes the environment where there is none yet; whether it did."""
+    if _site(folder).is_dir():
+        return False
+    command = [SYSTEM_PYTHON, "-m", "venv", "--without-pip", str(folder)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if told.returncode != 0:
+        reason = (told.stderr or told.stdout).strip().splitlines()
+        raise Refusal(f"{VARIABLE}={folder} can't be made: {reason[-1] if reason else told.returncode}", code=1)
+    python = folder / "bin" / "python"
+    _write(_site(folder) / "image.pth", f"import site; site.addsitedir({str(_site(IMAGE))!r})\n")
+    _write(folder / "bin" / "pip", _PIP.format(python=python), 0o755)
+    kernel = {
+        "argv": [str(python), "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "metadata": {"debugger": True},
+    }
+    _write(folder / "share" / "jupyter" / "kernels" / "python3" / "kernel.json", json.dumps(kernel, indent=1) + "\n")
+    return True
+
+
+def entered(env: dict[str, str], folder: Path) -> dict[str, str]:
+    """The environment of someone who works in it."""
+    places = f"{folder}/share/jupyter" + (f":{env['JUPYTER_PATH']}" if env.get("JUPYTER_PATH") else "")
+    path = f"{folder}/bin:{env.get('PATH', os.defpath)}"
+    return {**env, "VIRTUAL_ENV": str(folder), "PATH": path, "JUPYTER_PATH": places}

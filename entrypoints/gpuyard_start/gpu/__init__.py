@@ -1,0 +1,1 @@
+"""GPUs and limits, as the start's first lines describe them."""

@@ -1,0 +1,1 @@
+"""JupyterLab: its settings, its log, its kernels."""

@@ -1,0 +1,1 @@
+"""Services under s6: set-up, supervision, health, stopping."""

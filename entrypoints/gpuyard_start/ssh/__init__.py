@@ -1,0 +1,1 @@
+"""SSH: keys, sshd's settings, the environment of sessions."""

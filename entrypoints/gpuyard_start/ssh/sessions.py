@@ -1,0 +1,102 @@
+"""The one environment of SSH sessions, Jupyter's terminals and kernels: the container's own, without secrets.
+
+It is kept as name, ``=``, value and a zero byte, the one byte that no value can hold: nothing is quoted,
+so nothing can be quoted wrongly, and no shell reads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from ..errors import Refusal
+from ..folder import become_owner, find_folder, make_folder
+
+FILE = "environment"
+SHELL = "/bin/bash"
+PROGRAM = Path(__file__).resolve().parents[2] / "session"
+PASS = "GPUYARD_PASS"
+# What runs in a session is ended before Jupyter and sshd are when memory runs out.
+OOM_SCORE = "500"
+# Each session has its own.
+_PER_SESSION = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "MAIL", "TERM"})
+# These have done their work when the start is over.
+_SPENT = frozenset(
+    {
+        *("SSH_PUBLIC_KEY", "PUBLIC_KEY", "JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE", "JUPYTER_PASSWORD_HASH"),
+        *("JUPYTER_LINK", "GPUYARD_HOST_KEYS", PASS),
+    }
+)
+_SECRET_WORDS = frozenset(
+    (
+        *("TOKEN", "TOKENS", "PAT", "AUTH", "SECRET", "SECRETS", "CREDENTIAL", "CREDENTIALS"),
+        *("PASSWORD", "PASSWORDS", "PASSWD", "PASS", "PASSPHRASE", "KEY", "KEYS", "APIKEY", "PRIVATE"),
+    )
+)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is a credential."""
+    return not _SECRET_WORDS.isdisjoint(name.upper().split("_"))
+
+
+def select(env: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What sessions get, and the names of the secrets that they do not get."""
+    passed = {name.strip() for name in env.get(PASS, "").split(",") if name.strip()}
+    for name in sorted(passed):
+        if name not in env:
+            raise Refusal(f"{PASS} names {name}, which is not set: add -e {name}=…, or leave it out")
+    given = {k: v for k, v in env.items() if k not in _PER_SESSION | _SPENT}
+    secrets = tuple(sorted(name for name in given if is_secret(name) and name not in passed))
+    return {name: value for name, value in given.items() if name not in secrets}, secrets
+
+
+def pack(variables: dict[str, str]) -> bytes:
+    """The environment as a file."""
+    return b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in variables.items())
+
+
+def unpack(data: bytes) -> dict[bytes, bytes]:
+    """The environment of a file."""
+    pairs = (pair.partition(b"=") for pair in data.split(b"\0") if pair)
+    return {name: value for name, _, value in pairs}
+
+
+def write(folder: Path, variables: dict[str, str]) -> None:
+    """Keeps the environment for the sessions to come, where only we can read it."""
+    descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(pack(variables))
+
+
+def keep(env: dict[str, str]) -> None:
+    """Keeps what a start added for who comes in by ``docker exec``, where there is a place for it."""
+    with contextlib.suppress(OSError, Refusal):
+        write(make_folder(), select(env)[0])
+
+
+def restored(current: dict[bytes, bytes], folder: Path | None) -> dict[bytes, bytes]:
+    """A session's environment: the container's over what sshd or Jupyter gave."""
+    try:
+        kept = unpack((folder / FILE).read_bytes()) if folder else {}
+    except OSError:
+        kept = {}
+    # Python itself sets this one where sshd gave no language.
+    given = {name: value for name, value in current.items() if name != b"LC_CTYPE"}
+    return {**given, **kept, b"SHELL": SHELL.encode()}
+
+
+def enter(arguments: list[str]) -> NoReturn:
+    """Becomes the shell of a session. ``arguments`` are those that a login shell gets: none, or ``-c`` and a text."""
+    if os.getuid() == 0 and find_folder() is None:
+        # ``docker exec`` comes in as whom the container was started as, not as whom it became.
+        become_owner()
+    try:
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
+    except OSError:
+        sys.stderr.flush()
+    name = "bash" if arguments else "-bash"
+    os.execve(SHELL, [name, *arguments], restored(dict(os.environb), find_folder()))

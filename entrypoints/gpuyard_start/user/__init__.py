@@ -1,0 +1,1 @@
+"""Who the container runs as, and the folders of that user."""

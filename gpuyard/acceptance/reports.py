@@ -1,0 +1,76 @@
+"""Report files: JSON, JUnit XML and one HTML page beside each other, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from gpuyard.errors import UsageError, UserError
+from verify.report import html, junit
+from verify.report.results import SCHEMA
+
+DIGITS = 12
+
+
+def stem(line: str, image: str, digest: str) -> str:
+    """The name of a report without its ending: line, image, and the beginning of the digest."""
+    return f"{line}-{image}-{digest.removeprefix('sha256:')[:DIGITS]}"
+
+
+def write(report: dict[str, Any], folder: Path, name: str) -> list[Path]:
+    """Writes the three files; returns their paths, JSON first. Raises UserError if it can't."""
+    texts = {
+        ".json": json.dumps(report, indent=2) + "\n",
+        ".xml": junit.render(report),
+        ".html": html.render(report),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [_replace(folder / (name + ending), text) for ending, text in texts.items()]
+    except OSError as error:
+        raise UserError(f"{folder}: the report cannot be written: {error.strerror or error}") from error
+
+
+def require_writable(folder: Path) -> None:
+    """Raises UsageError now rather than after a long run if no report can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"--report-dir {folder}: {error.strerror or error}; name a writable folder") from error
+
+
+def _replace(path: Path, text: str) -> Path:
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(text)
+            file.close()
+            Path(file.name).chmod(0o644)
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    return path
+
+
+def latest(folder: Path) -> Path:
+    """The newest report of a folder. Raises UserError if there is none."""
+    found = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise UserError(f"no report in {folder}/: make one with gpuyard verify")
+    return found[-1]
+
+
+def load(path: Path) -> dict[str, Any]:
+    """A finished report. Raises UserError for a file that is none."""
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: not a report: {getattr(error, 'strerror', None) or error}") from error
+    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+        found = report.get("schema") if isinstance(report, dict) else type(report).__name__
+        raise UserError(f"{path}: not a report: expected schema {SCHEMA}, found {found}")
+    return report

@@ -1,0 +1,1 @@
+"""Commands that make images: build, fetch, lock, reproduce, update, clean."""

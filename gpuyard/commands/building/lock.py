@@ -1,0 +1,39 @@
+"""`gpuyard lock`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpuyard.catalogue import table
+from gpuyard.catalogue.lock import LockSet
+from gpuyard.catalogue.table import Catalogue, unknown
+from gpuyard.errors import UsageError
+
+
+def lock(
+    line: Annotated[str | None, typer.Argument(help="A line of the catalogue; every line if left out.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the locks fit the catalogue.")] = False,
+    devel: Annotated[bool, typer.Option("--devel", help="Resolve the compiler's lock alone; others stay.")] = False,
+    os: Annotated[str | None, typer.Option(help="An operating system; those that are built here if left out.")] = None,
+) -> None:
+    """Resolve hash-locked requirement files for a line, or check that they are not stale."""
+    catalogue = table.load()
+    names = list(catalogue.line) if line is None else [catalogue.find_line(line)]
+    for locks in (LockSet(catalogue, name, python) for name in names for python in pythons(catalogue, os)):
+        if devel and "devel" in locks.layers:
+            locks.write_devel()
+        elif not check and not devel:
+            locks.write()
+        locks.refuse_stale()
+        print(f"{locks.line} on Python {locks.python}: {len(locks.packages(locks.layers))} packages, up to date")
+
+
+def pythons(catalogue: Catalogue, os: str | None) -> list[str]:
+    """The Pythons that locks are for: of one operating system, or of all that are built."""
+    if os is None:
+        return sorted({system.python for system in catalogue.os.values() if system.built})
+    if os not in catalogue.os:
+        raise UsageError(unknown("operating system", os, catalogue.os))
+    return [catalogue.os[os].python]

@@ -1,0 +1,1 @@
+"""Commands that publish images: publish, inspect, tags, pipeline, bases, page."""

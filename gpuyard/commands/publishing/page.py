@@ -1,0 +1,64 @@
+"""`gpuyard page`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuyard import paths
+from gpuyard.acceptance import reports
+from gpuyard.acceptance.differences import side
+from gpuyard.catalogue import table
+from gpuyard.catalogue.product import Product, find_product
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.engine import daemon
+from gpuyard.errors import UserError
+from gpuyard.image import build as building
+from gpuyard.image import sizes
+from gpuyard.publish import release_page
+from gpuyard.publish.release_page import Release
+from gpuyard.render import markdown
+from gpuyard.store.store import Store
+
+TABLES = {"README.md": ("images",), "docs/support.md": ("gpus",)}
+"""Which generated tables stand between markers in which page."""
+
+
+def page(
+    line: Annotated[str | None, typer.Argument(help="A line: write its page. Left out: the tables alone.")] = None,
+    image: Annotated[str, typer.Option("--image", help="workbench, runtime or devel.")] = "workbench",
+    report: Annotated[Path | None, typer.Option(help="The report; the newest of this image if left out.")] = None,
+) -> None:
+    """Write docs/images/TAG.md from an image's verification report, and the generated tables anew."""
+    catalogue = table.load()
+    if line:
+        product = find_product(catalogue, line, image)
+        place = release_page.path(product)
+        text = release_page.text(release(product, report))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        print(place.relative_to(paths.ROOT))
+    for file, names in TABLES.items():
+        for name in names:
+            if markdown.put(paths.ROOT / file, name, generated(catalogue, name)):
+                print(file)
+
+
+def generated(catalogue: Catalogue, name: str) -> str:
+    """The text between the markers of that name."""
+    return release_page.images(catalogue) if name == "images" else markdown.drivers_and_gpus(catalogue)
+
+
+def release(product: Product, file: Path | None) -> Release:
+    """The image as it is here, with its report. Raises UserError without either."""
+    daemon.ensure()
+    found = building.find(product)
+    here = side(product.catalogue, product.tag)
+    name = reports.stem(product.line, product.image, here.digest)
+    place = file or paths.REPORTS / f"{name}.json"
+    if not place.exists():
+        raise UserError(f"{product.tag} has no report: gpuyard verify {product.line} --image {product.image}")
+    known = sizes.known(Store()).get(product.tag, {})
+    return Release(product, here, reports.load(place), found.labels, known)

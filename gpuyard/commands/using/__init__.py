@@ -1,0 +1,1 @@
+"""Commands that use images: run, verify, report, list, pick, diff, new, render, engine."""

@@ -1,0 +1,102 @@
+"""`gpuyard list`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from gpuyard.catalogue import claims, table
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.errors import UserError
+from gpuyard.image import sizes
+from gpuyard.store.store import Store
+
+
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    for_github: Annotated[
+        bool, typer.Option("--github", help="With --json: as outputs of a workflow's step, lines and products.")
+    ] = False,
+    by_size: Annotated[bool, typer.Option("--sizes", help="What images built from layers weigh and share.")] = False,
+    write_tables: Annotated[bool, typer.Option("--write-tables", help="Write verify/tables.json anew.")] = False,
+) -> None:
+    """Show the lines: tags, CUDA, cuDNN, NCCL, the oldest driver, and the GPU generations."""
+    catalogue = table.load()
+    if write_tables:
+        claims.write_tables(catalogue)
+    if by_size:
+        show_sizes(sizes.known(Store()))
+        return
+    rows = [describe(catalogue, name) for name in catalogue.line]
+    if for_github:
+        print(outputs(rows))
+    elif as_json:
+        print(json.dumps(rows, indent=1))
+    else:
+        _show(rows)
+
+
+def describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
+    """One line of the table, as plain data."""
+    line = catalogue.line[name]
+    return {
+        "line": name,
+        "default": name == catalogue.default_line,
+        "tags": [catalogue.tag(name, image) for image in catalogue.images_of(name)],
+        "images": {image: catalogue.tag(name, image) for image in catalogue.images_of(name)},
+        "torch": line.torch_version,
+        "cuda": line.cuda,
+        "cudnn": line.cudnn,
+        "nccl": line.nccl,
+        "python": catalogue.os[catalogue.default_os].python,
+        "driver": catalogue.driver_floor(line),
+        "driver_full": catalogue.driver_full(line),
+        "gpus": catalogue.generations(line),
+        "arch_list": list(line.arch_list),
+    }
+
+
+def outputs(rows: list[dict[str, Any]]) -> str:
+    """What a workflow makes its matrix of: the lines, and every image that is built of each."""
+    products = [
+        {"line": row["line"], "image": image, "tag": tag} for row in rows for image, tag in row["images"].items()
+    ]
+    found = {"lines": [row["line"] for row in rows], "products": products}
+    return "\n".join(f"{name}={json.dumps(values, separators=(',', ':'))}" for name, values in found.items())
+
+
+def show_sizes(images: dict[str, sizes.Blobs]) -> None:
+    """For each image: compressed, shared with others, only its own, and the download for whoever has another."""
+    if not images:
+        raise UserError("no image was built from layers here yet; run: gpuyard build")
+    shown = Table("image", "compressed", "shared", "unique", *(f"has {name}" for name in images), box=box.SIMPLE_HEAD)
+    for name, found in sizes.sizes(images).items():
+        downloads = (sizes.download(blobs, images[name]) for blobs in images.values())
+        figures = (found.total, found.shared, found.unique, *downloads)
+        shown.add_row(name, *(f"{figure / 1e9:.2f} GB" for figure in figures))
+    Console(soft_wrap=True).print(shown)
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    shown = Table(box=box.SIMPLE_HEAD)
+    for heading in ("line", "tags", "torch", "CUDA", "cuDNN", "NCCL", "driver ≥ (full)"):
+        shown.add_column(heading, no_wrap=True)
+    shown.add_column("GPUs", min_width=16)
+    for row in rows:
+        shown.add_row(
+            row["line"] + ("*" if row["default"] else ""),
+            "\n".join(row["tags"]),
+            *(row[key] for key in ("torch", "cuda", "cudnn", "nccl")),
+            f"{row['driver']}\n({row['driver_full']})",
+            ", ".join(row["gpus"]),
+        )
+    console = Console()
+    # Below this the columns that people copy from would be cut; a terminal wraps them instead.
+    console.width = max(console.width, 118)
+    console.print(shown)
+    print("* the default line")

@@ -1,0 +1,34 @@
+"""`gpuyard report`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuyard.acceptance import reports
+from gpuyard.errors import UserError
+from verify.report import table
+
+
+def report(
+    file: Annotated[Path | None, typer.Argument(help="A report's .json; the latest one if left out.")] = None,
+    report_dir: Annotated[Path, typer.Option(help="Where the latest one is looked for.")] = Path("reports"),
+    html: Annotated[bool, typer.Option("--html", help="Print the path of its HTML page instead.")] = False,
+) -> None:
+    """Print a finished report again. Ends with 0: the report's own exit code stands in its verdict."""
+    path = (file or reports.latest(report_dir)).with_suffix(".json")
+    shown = reports.load(path)
+    if html:
+        page = path.with_suffix(".html")
+        if not page.exists():
+            raise UserError(f"{page}: missing: gpuyard verify writes it beside the report")
+        print(page)
+        return
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(table.render(shown, color, shutil.get_terminal_size((100, 40)).columns))
+    print(f"report: {path}")

@@ -1,0 +1,169 @@
+"""The layer builder: wheels are fetched and turned into layers at the same time, then put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from threading import Lock
+
+from gpuyard import paths
+from gpuyard.catalogue import claims
+from gpuyard.catalogue.product import Product
+from gpuyard.image import base as foundation
+from gpuyard.image import buildkit, configuration, load, oci, origin
+from gpuyard.image.workers import pool
+from gpuyard.layers import cached
+from gpuyard.layers.model import Layer, Target, refuse_conflicts
+from gpuyard.layers.plan import Group, groups, is_big
+from gpuyard.packages.fetch_all import fetch_all, requirements
+from gpuyard.packages.fetcher import Fetcher, Wheel, fetching
+from gpuyard.packages.locked import Locked, read
+from gpuyard.progress import meter
+from gpuyard.store.store import Store
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a build goes about it; none of it changes the image."""
+
+    choice: origin.Choice = "auto"
+    offline: bool = False
+    no_cache: bool = False
+    workers: int | None = None
+
+
+def target(product: Product) -> Target:
+    """What the layers of a product are made for."""
+    return Target(product.python, int(product.catalogue.os[product.os].epoch.timestamp()))
+
+
+Offer = Callable[[oci.Image], None]
+"""Is told of the image as far as it is made, from the bottom up, whenever more of it is."""
+
+
+def assemble(product: Product, revision: str, store: Store, options: Options, offer: Offer | None = None) -> oci.Image:
+    """The image as blobs in the store, the base and every layer made or found there. Raises UserError."""
+    below = base_beside_fetching(product, store, options)
+    stage = paths.BUILD / f"{product.line}-{product.image}"
+    buildkit.stage(product, stage)
+    layers = make_layers(product, stage, Making(product, store, below, options, offer))
+    refuse_conflicts(layers)
+    settings = configuration.settings(product, below.settings, store)
+    settings["Labels"] = claims.labels(product, revision, below.origin)
+    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return oci.compose(below.inherited, layers, settings, created)
+
+
+def base_beside_fetching(product: Product, store: Store, options: Options) -> foundation.Base:
+    """The base. Where it has to be built, which takes a minute or two, wheels are fetched meanwhile."""
+    ask = (product, store, options.choice, options.offline, options.no_cache)
+    if options.offline or (not options.no_cache and foundation.is_stored(product, store)):
+        return foundation.ensure(*ask)
+    with ThreadPoolExecutor(1, thread_name_prefix="base") as beside:
+        building = beside.submit(foundation.ensure, *ask)
+        fetch_all(Fetcher(store, product.python), requirements(product))
+        return building.result()
+
+
+def make_layers(product: Product, stage: Path, making: Making) -> list[Layer]:
+    """All layers above the base, from the bottom up; ours is made beside those of the wheels."""
+    with ThreadPoolExecutor(1, thread_name_prefix="files") as beside:
+        last = beside.submit(making.files, stage)
+        return [*make_wheels(product, making), last.result()]
+
+
+def make_wheels(product: Product, making: Making) -> list[Layer]:
+    """The layers of the wheels of all locks, from the bottom up."""
+    locks = [read(product.locks.path(layer)) for layer in product.layers]
+    wanted = [locked for lock in locks for locked in making.missing(lock)]
+    with pool(making.options.workers) as making.executor:
+        with meter("wheels", len(wanted)) as shown, fetching(making.fetcher, wanted, shown.moved) as futures:
+            # Big wheels as they come; small ones when all of their lock are there.
+            for done in as_completed(futures.values()):
+                shown.finished()
+                making.arrived(done.result())
+        planned = [group for lock in locks for group in groups(making.fetcher.sure(locked) for locked in lock)]
+        results = [making.start(group) for group in planned]
+        with meter("layers", len(results)) as shown:
+            for done_layer in as_completed(results):
+                shown.moved(done_layer.result().size)
+                shown.finished()
+                making.offer(results)
+        return [future.result() for future in results]
+
+
+class Making:
+    """Starts each layer once; byte code needs the base image in the engine, loaded when first needed."""
+
+    def __init__(
+        self, product: Product, store: Store, below: foundation.Base, options: Options, offer: Offer | None = None
+    ) -> None:
+        self.target, self.store, self.below, self.options = target(product), store, below, options
+        self._offer = offer
+        self.fetcher = Fetcher(store, product.python, options.offline)
+        self.executor: ProcessPoolExecutor | None = None
+        self._made = False
+        self._started: dict[Group, Future[Layer]] = {}
+        self._loading = Lock()
+        self._loaded = False
+
+    def missing(self, lock: list[Locked]) -> list[Locked]:
+        """What of a lock has to be fetched or checked: the wheels of layers that are not in the store."""
+        promised = {locked: self.fetcher.promised(locked) for locked in lock}
+        wheels = [wheel for wheel in promised.values() if wheel]
+        if len(wheels) < len(lock):
+            return lock
+        there = {wheel for group in groups(wheels) if self.known(group) for wheel in group.wheels}
+        return [locked for locked, wheel in promised.items() if wheel not in there]
+
+    def arrived(self, wheel: Wheel) -> None:
+        """A wheel is in the store: one that has a layer of its own is begun."""
+        if is_big(wheel):
+            self.start(Group((wheel,)))
+
+    def known(self, group: Group) -> Layer | None:
+        """The layer of a group if it need not be made."""
+        if self.options.no_cache:
+            return None
+        return cached.known(self.store, cached.wheels_key(group, self.target, self.below.python))
+
+    def start(self, group: Group) -> Future[Layer]:
+        """The layer of a group, begun if it was not."""
+        if group not in self._started:
+            self._started[group] = self._begin(group)
+        return self._started[group]
+
+    def _begin(self, group: Group) -> Future[Layer]:
+        if found := self.known(group):
+            ready: Future[Layer] = Future()
+            ready.set_result(found)
+            return ready
+        assert self.executor is not None
+        self._made = True
+        work = cached.remake_wheels if self.options.no_cache else cached.ensure_wheels
+        return self.executor.submit(work, self.store, group, self.target, self.compiler(), self.below.python)
+
+    def offer(self, results: list[Future[Layer]]) -> None:
+        """Tells of the image up to the first layer that is not done, if any had to be made."""
+        if self._offer and self._made:
+            self._offer(self.below.with_layers(future.result() for future in takewhile(Future.done, results)))
+
+    def files(self, stage: Path) -> Layer:
+        """The layer of this project's own files."""
+        key = cached.files_key(stage, self.target, self.below.reference)
+        if self.options.no_cache:
+            cached.forget(self.store, key)
+        elif found := cached.known(self.store, key):
+            return found
+        return cached.ensure_files(self.store, key, stage, self.target, self.compiler())
+
+    def compiler(self) -> str:
+        """The base image in the engine."""
+        with self._loading:
+            if not self._loaded:
+                load.ensure_base(self.below.image, self.below.reference, self.store)
+                self._loaded = True
+        return self.below.reference

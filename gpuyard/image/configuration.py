@@ -1,0 +1,92 @@
+"""An image's configuration, read by BuildKit from the same Dockerfiles: without their RUN instructions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gpuyard import paths
+from gpuyard.catalogue.product import Product
+from gpuyard.errors import UserError
+from gpuyard.image.bake_oci import bake_oci
+from gpuyard.image.buildkit import arguments
+from gpuyard.store.store import Store
+
+RUN = re.compile(r"^(?:RUN|COPY|ADD) (?:.*\\\n(?:[ \t]*#.*\n)*)*.*\n", flags=re.MULTILINE)
+
+
+def settings(product: Product, base: Mapping[str, Any], store: Store) -> dict[str, Any]:
+    """What the chain of Dockerfiles sets (ENV, USER, EXPOSE, HEALTHCHECK, ENTRYPOINT) on top of the base's.
+
+    Labels are not among it. Asked once for each text of the Dockerfiles.
+    """
+    text = dockerfile(product, base)
+    key = hashlib.sha256(json.dumps([text, arguments(product)]).encode()).hexdigest()
+    found = store.record("settings", key)
+    if found is None:
+        found = _ask(product, text)
+        store.write_record("settings", key, found)
+    return {**base, **{name: value for name, value in found.items() if value}}
+
+
+def dockerfile(product: Product, base: Mapping[str, Any]) -> str:
+    """The chain of Dockerfiles as the stages of one, on an empty base with the same environment."""
+    bottom, *above = product.catalogue.chain(product.image)
+    stages = [f"FROM scratch AS {bottom}\n" + _inherited(base)]
+    for name in above:
+        text = (paths.IMAGES / product.catalogue.image[name].folder / "Dockerfile").read_text()
+        stages.append(re.sub(r"^(FROM \S+)$", rf"\1 AS {name}", without_run(text, name), flags=re.MULTILINE))
+    return "\n".join(stages)
+
+
+def without_run(text: str, name: str) -> str:
+    """A Dockerfile without the instructions that write files."""
+    if re.search(r"^RUN .*<<", text, flags=re.MULTILINE):
+        raise UserError(f"images/{name}/Dockerfile: a RUN with a heredoc can't be replaced by layers")
+    return RUN.sub("", text)
+
+
+def _inherited(base: Mapping[str, Any]) -> str:
+    lines = [f"WORKDIR {base['WorkingDir']}"] if base.get("WorkingDir") else []
+    for name, _, value in (entry.partition("=") for entry in base.get("Env", [])):
+        quoted = re.sub(r'([\\"$])', r"\\\1", value)
+        lines.append(f'ENV {name}="{quoted}"')
+    return "\n".join(lines) + "\n"
+
+
+def _ask(product: Product, text: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        # A file, because bake would put its own variables into an inline one.
+        Path(folder, "Dockerfile").write_text(text)
+        target = {
+            "context": folder,
+            "args": arguments(product),
+            "platforms": [product.catalogue.platform],
+            "attest": ["type=provenance,disabled=true"],
+        }
+        out = Path(folder, "image.tar")
+        bake_oci({"target": {product.image: target}}, product.image, out)
+        with tarfile.open(out) as tar:
+            return dict(read_image(tar)[1]["config"])
+
+
+def read_image(tar: tarfile.TarFile) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest and configuration of the one image in a layout."""
+    manifest = _json(tar, _json(tar, "index.json")["manifests"][0]["digest"])
+    if "manifests" in manifest:
+        manifest = _json(tar, manifest["manifests"][0]["digest"])
+    return manifest, _json(tar, manifest["config"]["digest"])
+
+
+def _json(tar: tarfile.TarFile, name: str) -> dict[str, Any]:
+    member = tar.extractfile("blobs/" + name.replace(":", "/") if name.startswith("sha256:") else name)
+    assert member is not None
+    found = json.load(member)
+    assert isinstance(found, dict)
+    return found

@@ -1,0 +1,163 @@
+"""The image that is published: an OCI layout of the layer builder, and what is read in it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gpuyard.catalogue import claims
+from gpuyard.catalogue.claims import LABEL
+from gpuyard.catalogue.product import Product
+from gpuyard.catalogue.table import Layer as LockLayer
+from gpuyard.errors import UserError
+from gpuyard.image import assemble, base, buildkit, configuration, oci
+from gpuyard.image import build as building
+from gpuyard.image import facts as reading
+from gpuyard.image.facts import Facts, Tags
+from gpuyard.layers import cached, scan
+from gpuyard.layers.model import Layer
+from gpuyard.layers.plan import groups
+from gpuyard.layers.scan import Contents
+from gpuyard.packages.locked import read
+from gpuyard.store.store import Store, sha256_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """An image in a layout. What it holds is read on first use, each layer once for good."""
+
+    layout: Path
+    manifest: bytes
+    config_bytes: bytes
+    suffix: str
+    store: Store | None = None
+
+    @property
+    def digest(self) -> str:
+        return oci.digest_of(self.manifest)
+
+    @property
+    def identities(self) -> frozenset[str]:
+        """What an engine calls this image: the manifest's digest, or (classic store) that of the configuration."""
+        return frozenset({self.digest, oci.digest_of(self.config_bytes)})
+
+    @cached_property
+    def layers(self) -> list[Mapping[str, Any]]:
+        """The descriptors of its layers, from the bottom up."""
+        return list(json.loads(self.manifest)["layers"])
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """Its configuration."""
+        return dict(json.loads(self.config_bytes))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return dict(self.config["config"].get("Labels") or {})
+
+    @property
+    def size(self) -> int:
+        """The compressed bytes of all of it."""
+        return sum(int(layer["size"]) for layer in self.layers) + len(self.manifest) + len(self.config_bytes)
+
+    @cached_property
+    def contents(self) -> Contents:
+        """Its telling files and packages."""
+        return scan.scan(self.layers, self.layout / "blobs" / "sha256", self.store)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return reading.facts(self.contents, self.labels)
+
+    @property
+    def tags(self) -> Tags:
+        return reading.tags(self.facts, self.suffix, reading.commit_date(self.facts.revision))
+
+
+def from_checkout(product: Product, store: Store) -> Source:
+    """What this checkout's layer builder made, from the store alone. Builds, fetches and reads nothing large.
+
+    Raises UserError if the image, exactly as this checkout has it, was not built here before.
+    """
+    image = known(product, store)
+    folder = store.folder / "layouts" / image.digest.removeprefix("sha256:")
+    link(folder, image, product.tag, store)
+    return Source(folder, image.manifest, image.config, product.catalogue.image[product.image].suffix or "", store)
+
+
+def known(product: Product, store: Store) -> oci.Image:
+    """The image as the store knows it, put together from records. Raises UserError if anything is missing."""
+    try:
+        below = base.ensure(product, store, "auto", offline=True)
+    except UserError:
+        raise not_built(product, "its base is not in the store") from None
+    making = assemble.Making(product, store, below, assemble.Options(offline=True))
+    found = [layer for lock in product.layers for layer in wheel_layers(making, product, lock)]
+    # Not where builds have theirs: one may be running.
+    with tempfile.TemporaryDirectory() as stage:
+        buildkit.stage(product, Path(stage))
+        own = cached.known(store, cached.files_key(Path(stage), making.target, below.reference))
+    if own is None:
+        raise not_built(product, "entrypoints/, verify/ or its claims changed since")
+    settings = configuration.settings(product, below.settings, store)
+    settings["Labels"] = claims.labels(product, building.revision(), below.origin)
+    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return oci.compose(below.inherited, [*found, own], settings, created)
+
+
+def wheel_layers(making: assemble.Making, product: Product, lock: LockLayer) -> list[Layer]:
+    """The layers of a lock's wheels. Raises UserError if one is not in the store."""
+    promised = [making.fetcher.promised(locked) for locked in read(product.locks.path(lock))]
+    layers = [making.known(group) for group in groups(wheel for wheel in promised if wheel)]
+    if None in promised or None in layers:
+        raise not_built(product, f"layers of its {lock} wheels are not in the store")
+    return [layer for layer in layers if layer]
+
+
+def not_built(product: Product, why: str) -> UserError:
+    """The line that says so, with the command."""
+    again = f"gpuyard build {product.line} --image {product.image} --builder layers"
+    return UserError(f"{product.tag} was not built from layers here, as this checkout has it: {why}. Run: {again}")
+
+
+def link(folder: Path, image: oci.Image, name: str, store: Store) -> None:
+    """Writes an image as a layout whose layers are links into the store: a blob that is cleaned there is gone here.
+
+    Nothing is read for it: whoever takes a layer from there compares its digest.
+    """
+    for digest in image.blobs:
+        place = folder / "blobs" / digest.replace(":", "/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            place.symlink_to(store.blob(digest))
+    for path, data in oci.small_files(image, name).items():
+        (folder / path).write_bytes(data)
+
+
+def from_layout(folder: Path, suffixes: Mapping[str, str], store: Store | None = None) -> Source:
+    """The one image of a layout (gpuyard build --layout). ``suffixes``: image to suffix. Raises UserError."""
+    try:
+        (entry,) = json.loads((folder / "index.json").read_text())["manifests"]
+        manifest = _blob(folder, entry["digest"])
+        config = _blob(folder, json.loads(manifest)["config"]["digest"])
+        image = str((json.loads(config)["config"].get("Labels") or {}).get(f"{LABEL}.image"))
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{folder} is no OCI layout of one image ({error}). Make one: gpuyard build --layout"
+        ) from error
+    if image not in suffixes:
+        raise UserError(f"{folder} holds {image!r}, which is none of the published images: {', '.join(suffixes)}")
+    return Source(folder, manifest, config, suffixes[image], store)
+
+
+def _blob(folder: Path, digest: str) -> bytes:
+    path = folder / "blobs" / digest.replace(":", "/")
+    if sha256_of(path) != digest.removeprefix("sha256:"):
+        raise ValueError(f"{digest} is damaged")
+    return path.read_bytes()

@@ -1,0 +1,153 @@
+"""From a lock to wheels in the store: what is there is checked, what is missing is fetched."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuyard.errors import UserError
+from gpuyard.packages.locked import Locked, best
+from gpuyard.store.store import Store, copy_whole
+
+if TYPE_CHECKING:
+    # What speaks to indexes is imported when a wheel is missing: it takes as long as everything else of a warm build.
+    from unearth.fetchers import PyPIClient
+
+    from gpuyard.packages import download, index
+
+AT_ONCE = 4
+"""Downloads at a time: more gain nothing on one mirror, and indexes refuse crowds."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel: what it is, and where it lies, or would lie, in the store."""
+
+    name: str
+    version: str
+    sha: str
+    path: Path
+    size: int
+
+
+def nothing(_: int) -> None:
+    """Tells nobody."""
+
+
+class Fetcher:
+    """Gets wheels for one Python into a store. Offline, it only looks there."""
+
+    def __init__(
+        self, store: Store, python: str, offline: bool = False, settings: index.Settings | None = None
+    ) -> None:
+        self.store, self.python, self.offline = store, python, offline
+        self._settings = settings
+        self._client: PyPIClient | None = None
+        self._lock = threading.Lock()
+
+    def _source(self) -> tuple[index.Settings, PyPIClient]:
+        """pip's settings and one client for all downloads, made when the first wheel is missing."""
+        from gpuyard.packages import index
+
+        with self._lock:
+            self._settings = self._settings or index.Settings.read()
+            self._client = self._client or self._settings.client()
+            return self._settings, self._client
+
+    def ensure(self, wanted: Locked, tell: download.Tell = nothing) -> Wheel:
+        """The wheel of this requirement, in the store and intact. Raises UserError."""
+        with self.store.locked(f"wheel-{wanted.name}-{wanted.version}"):
+            found = self.stored(wanted)
+            if found:
+                tell(found.size)
+                remember(self.store, wanted, self.python, found)
+                return found
+            if self.offline:
+                raise UserError(
+                    f"{wanted} is not in the store ({self.store.folder}), and --offline forbids "
+                    "fetching it. Run gpuyard fetch where there is a network, --export DIR there and --import DIR here"
+                )
+            return self._fetch(wanted, tell)
+
+    def stored(self, wanted: Locked) -> Wheel | None:
+        """The wheel if it is in the store and intact."""
+        sha = self._picked(wanted)
+        path = self.store.wheel(sha) if sha else None
+        if sha and path and self.store.intact(path, sha):
+            return Wheel(wanted.name, wanted.version, sha, path, path.stat().st_size)
+        return None
+
+    def promised(self, wanted: Locked) -> Wheel | None:
+        """The wheel that it was the last time, if that is known; the file may be gone."""
+        pick = self.store.record("picks", wanted.key(self.python))
+        if not pick or pick.get("sha256") not in wanted.hashes or not {"filename", "size"} <= pick.keys():
+            return None
+        place = self.store.wheel_place(pick["sha256"], pick["filename"])
+        return Wheel(wanted.name, wanted.version, pick["sha256"], place, pick["size"])
+
+    def sure(self, wanted: Locked) -> Wheel:
+        """The wheel that is promised, after it was ensured once."""
+        found = self.promised(wanted) or self.stored(wanted)
+        assert found is not None
+        return found
+
+    def _picked(self, wanted: Locked) -> str | None:
+        """Which of the lock's hashes fits this Python: as an index said, else by what is in the store."""
+        if promised := self.promised(wanted):
+            return promised.sha
+        there = {path.name: sha for sha in wanted.hashes if (path := self.store.wheel(sha))}
+        name = best(there, self.python)
+        return there[name] if name and self.offline else None
+
+    def _fetch(self, wanted: Locked, tell: download.Tell) -> Wheel:
+        from gpuyard.packages import download, index
+
+        settings, client = self._source()
+        link, sha = index.find(wanted, self.python, settings, client)
+        place = self.store.wheel_place(sha, link.filename)
+        if not self.store.intact(place, sha):
+            download.fetch(link, sha, place, client, tell)
+        wheel = Wheel(wanted.name, wanted.version, sha, place, place.stat().st_size)
+        remember(self.store, wanted, self.python, wheel)
+        return wheel
+
+
+def remember(store: Store, wanted: Locked, python: str, wheel: Wheel) -> None:
+    """Writes down which file a requirement stands for."""
+    pick = {"sha256": wheel.sha, "filename": wheel.path.name, "size": wheel.size}
+    store.write_record("picks", wanted.key(python), pick)
+
+
+@contextmanager
+def fetching(
+    fetcher: Fetcher, wanted: Iterable[Locked], tell: download.Tell = nothing
+) -> Iterator[dict[Locked, Future[Wheel]]]:
+    """Fetches several at a time; gives a future for each. What has not begun at the end is dropped."""
+    workers = max(AT_ONCE, min(os.cpu_count() or 1, 8)) if fetcher.offline else AT_ONCE
+    with ThreadPoolExecutor(workers, thread_name_prefix="fetch") as pool:
+        try:
+            yield {locked: pool.submit(fetcher.ensure, locked, tell) for locked in wanted}
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def carry(wanted: Iterable[Locked], python: str, source: Store, target: Store) -> int:
+    """Copies these wheels, and which file is whose, from store to store. Returns how many were copied.
+
+    A wheel that is missing or damaged in ``source`` raises UserError; one that is there already stays.
+    """
+    copied = 0
+    for locked in wanted:
+        there = Fetcher(target, python, offline=True).stored(locked)
+        wheel = there or Fetcher(source, python, offline=True).ensure(locked)
+        if not there:
+            copy_whole(wheel.path, target.wheel_place(wheel.sha, wheel.path.name))
+            copied += 1
+        remember(target, locked, python, wheel)
+    return copied

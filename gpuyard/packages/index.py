@@ -1,0 +1,133 @@
+"""Finding a locked wheel where pip would: indexes, mirrors, find-links, certificates and proxies.
+
+pip reads its own configuration (`pip config list`); unearth, the library of PDM's finder, reads the indexes.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import ssl
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import httpx2
+from packaging.utils import parse_wheel_filename
+from pip._internal.models.index import PyPI
+from unearth.auth import MultiDomainBasicAuth
+from unearth.collector import collect_links_from_location
+from unearth.fetchers import Fetcher, PyPIClient
+from unearth.link import Link
+
+from gpuyard import indexes as index
+from gpuyard.errors import UserError
+from gpuyard.packages.locked import Locked, best
+from gpuyard.process import log, run
+from gpuyard.store.store import sha256_of
+
+PUBLIC = PyPI.simple_url.rstrip("/") + "/"
+"""The index that pip takes where nobody named one, by pip's own word."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where this machine gets packages from."""
+
+    indexes: tuple[str, ...]
+    find_links: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+    ca: Path | None = None
+    client_cert: str | None = None
+    proxy: str | None = None
+
+    @classmethod
+    def read(cls) -> Settings:
+        """pip's settings; uv's index variables win over them, as in every other step of a build."""
+        pip = pip_settings()
+        default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or pip.get("index-url", PUBLIC)
+        extra = os.environ.get("UV_INDEX") or pip.get("extra-index-url", "")
+        none = pip.get("no-index", "").lower() in ("1", "true", "yes", "on")
+        return cls(
+            indexes=() if none else (*default.split(), *extra.split()),
+            find_links=tuple(pip.get("find-links", "").split()),
+            trusted=tuple(pip.get("trusted-host", "").split()),
+            ca=Path(pip["cert"]) if "cert" in pip else index.ca_bundle(),
+            client_cert=pip.get("client-cert"),
+            proxy=pip.get("proxy"),
+        )
+
+    def client(self) -> PyPIClient:
+        """An HTTP client with these certificates, this proxy, and the logins of netrc and keyring."""
+        context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
+        client = PyPIClient(
+            trusted_hosts=self.trusted,
+            verify=context,
+            cert=self.client_cert,
+            proxy=self.proxy,
+            timeout=httpx2.Timeout(30),
+            follow_redirects=True,
+        )
+        client.auth = MultiDomainBasicAuth(index_urls=self.indexes)
+        return client
+
+
+def pip_settings() -> dict[str, str]:
+    """pip's own reading of its files and environment, for its commands in general and ``install``."""
+    text = run([sys.executable, "-m", "pip", "config", "list", "--disable-pip-version-check"])
+    found: dict[str, str] = {}
+    for section in ("global", "download", "install", ":env:"):
+        for line in text.splitlines():
+            name, _, value = line.partition("=")
+            if name.startswith(section + ".") and value:
+                found[name.removeprefix(section + ".")] = str(ast.literal_eval(value))
+    return found
+
+
+def find(wanted: Locked, python: str, settings: Settings, client: PyPIClient) -> tuple[Link, str]:
+    """The link and hash of the wheel that fits best. Raises UserError that says where it was looked for."""
+    try:
+        found = [(link, sha) for link in links(wanted, settings, client) if (sha := sha_of(link, wanted))]
+    except (httpx2.HTTPError, ValueError, OSError) as error:
+        raise UserError(f"{wanted}: the index could not be read: {error or type(error).__name__}") from error
+    chosen = best((link.filename for link, _ in found), python)
+    if chosen is None:
+        raise UserError(_nothing(wanted, python, settings))
+    # The same file may lie on several indexes; one on a disk is the nearest.
+    link, sha = min((entry for entry in found if entry[0].filename == chosen), key=lambda entry: not entry[0].is_file)
+    log.debug("%s: %s", wanted, link.redacted)
+    return link, sha
+
+
+def links(wanted: Locked, settings: Settings, client: PyPIClient) -> Iterator[Link]:
+    """Every file that the indexes list for the project, and that the find-links places hold."""
+    session = cast(Fetcher, client)
+    for url in settings.indexes:
+        yield from collect_links_from_location(session, Link(f"{url.rstrip('/')}/{wanted.name}/"))
+    for place in settings.find_links:
+        link = Link(place) if "://" in place else Link.from_path(place)
+        yield from collect_links_from_location(session, link, expand=True)
+
+
+def sha_of(link: Link, wanted: Locked) -> str | None:
+    """The hash of a wheel that is one of the lock's; a file without a stated hash is read for it."""
+    if not link.is_wheel:
+        return None
+    stated = (link.hash_option or {}).get("sha256")
+    if stated:
+        return stated[0] if stated[0] in wanted.hashes else None
+    name, version = parse_wheel_filename(link.filename)[:2]
+    if not link.is_file or (name, str(version)) != (wanted.name, wanted.version):
+        return None
+    sha = sha256_of(link.file_path)
+    return sha if sha in wanted.hashes else None
+
+
+def _nothing(wanted: Locked, python: str, settings: Settings) -> str:
+    places = ", ".join(Link(url).redacted for url in settings.indexes) or "no index (pip's no-index is set)"
+    return (
+        f"{wanted}: no wheel for Python {python} on x86-64 Linux with a hash of the lock was "
+        f"found on {places}. Check that the index answers and still has that version, or name another in pip's settings"
+    )

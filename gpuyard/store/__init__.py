@@ -1,0 +1,1 @@
+"""The content-addressed store of wheels and layers, and the disk it uses."""

@@ -1,0 +1,75 @@
+"""The bake definition: generated, complete, and without a secret or an escape from the locks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuyard import paths
+from gpuyard.catalogue.product import Product
+from gpuyard.catalogue.table import Catalogue
+from gpuyard.image import buildkit
+from gpuyard.image.buildkit import Inputs
+
+
+@pytest.fixture
+def product(table: Catalogue) -> Product:
+    return Product(table, table.default_line, "workbench", table.default_os)
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Inputs:
+    secret = tmp_path / "ca.pem"
+    secret.write_text("trusted")
+    return Inputs("bootstrap", tmp_path / "rootfs.tar", tmp_path / "uv", {"ca": secret}, "0" * 40)
+
+
+def test_the_chain_is_linked_from_the_root_file_system_up(product: Product, inputs: Inputs, tmp_path: Path) -> None:
+    """Each image builds on the target of its parent, and only the last one is tagged."""
+    targets = buildkit.definition(product, inputs, tmp_path)["target"]
+    assert list(targets) == ["rootfs", "base", "cuda", "torch", "workbench"]
+    assert targets["torch"]["contexts"]["cuda"] == "target:cuda"
+    assert [name for name, target in targets.items() if "tags" in target] == ["workbench"]
+    assert targets["workbench"]["tags"] == [product.tag, product.full_tag]
+
+
+def test_a_registry_base_is_taken_by_digest(product: Product, inputs: Inputs, tmp_path: Path) -> None:
+    """Where a registry answers, the base is the catalogue's digest, and its label says so."""
+    registry = Inputs("registry", None, inputs.uv, {}, "")
+    targets = buildkit.definition(product, registry, tmp_path)["target"]
+    assert "@sha256:" in targets["base"]["contexts"]["rootfs"]
+    assert targets["workbench"]["labels"]["io.gpuyard.base-origin"] == "registry"
+
+
+def test_the_certificates_are_a_secret_and_nothing_else(product: Product, inputs: Inputs, tmp_path: Path) -> None:
+    """The host's CA bundle stands in the definition as a secret's path, never in args or labels."""
+    for target in buildkit.definition(product, inputs, tmp_path)["target"].values():
+        assert "ca.pem" not in json.dumps({k: v for k, v in target.items() if k != "secret"})
+
+
+def test_a_staged_file_is_a_clean_copy(product: Product, tmp_path: Path) -> None:
+    """What a build sees of verify and entrypoints has no byte code; a second staging replaces the first."""
+    folder = tmp_path / "stage"
+    buildkit.stage(product, folder)
+    (folder / "verify" / "left-over").touch()
+    buildkit.stage(product, folder)
+    assert not list(folder.rglob("*.pyc"))
+    assert not (folder / "verify" / "left-over").exists()
+    assert json.loads((folder / "claims" / "image.json").read_text())["line"] == product.line
+
+
+def test_a_commit_changes_no_file_of_an_image(product: Product, inputs: Inputs, tmp_path: Path) -> None:
+    """The commit stands in one label only, so that it changes no layer."""
+    buildkit.stage(product, tmp_path / "stage")
+    text = json.dumps(buildkit.definition(product, inputs, tmp_path / "stage"))
+    assert text.count(inputs.revision) == 1
+
+
+def test_no_dockerfile_names_a_version_or_a_frontend() -> None:
+    """Versions come from the catalogue as arguments, and no `# syntax=` line needs a registry."""
+    for file in paths.IMAGES.glob("*/Dockerfile"):
+        text = file.read_text()
+        assert "syntax=" not in text
+        assert "==" not in text.replace('== "$PYTHON"', "").replace("== 1", "")

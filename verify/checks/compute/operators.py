@@ -1,0 +1,157 @@
+"""Convolution, LSTM and attention with their gradients; checkpoints, repeatability, and errors that must be raised."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from functools import partial
+from typing import Any, Dict, List, Mapping
+
+from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+from verify.verdicts import failed, passed
+
+TOLERANCES: Mapping[str, float] = {"fp32": 1e-5, "tf32": 5e-3, "bf16": 5e-2, "fp16": 1e-2}
+"""Largest relative error of values and gradients against fp64: some roundings of each format in a row."""
+EXPECTED = "values and gradients within " + ", ".join(f"{name} {bound:g}" for name, bound in TOLERANCES.items())
+WRONG = {
+    Owner.IMAGE: "rebuild the image from its lock; if it stays, test the machine's memory and CPU",
+    Owner.HOST: "take the GPU out of use and test it (dcgmi diag -r 3)",
+}
+KEEPS = "a saved checkpoint comes back bit for bit, and one seed gives one course"
+RAISES = "an index out of range on the GPU raises an error in Python"
+
+
+def probe_cpu() -> Facts:
+    """Run each operator forwards and backwards on the CPU, in fp32 and bf16."""
+    return attempt(lambda: {"devices": {"cpu": _errors("cpu", ("fp32", "bf16"))}})
+
+
+def probe_gpu() -> Facts:
+    """Run each operator forwards and backwards on every GPU, in all formats it has."""
+    return attempt_on_gpu(lambda: {"devices": _all_gpus()})
+
+
+def _errors(device: str, formats: Any) -> Any:
+    from verify.reference import operators
+
+    return operators.errors(device, formats)
+
+
+def _all_gpus() -> Dict[str, Any]:
+    import torch
+
+    found = {}
+    for index in range(torch.cuda.device_count()):
+        newer = torch.cuda.get_device_capability(index) >= (8, 0)
+        formats = ("fp32", "tf32", "bf16", "fp16") if newer else ("fp32", "fp16")
+        found[f"cuda:{index}"] = _errors(f"cuda:{index}", formats)
+    return found
+
+
+def evaluate(owner: Owner, facts: Facts, _claims: Claims) -> Verdict:
+    """Pass if every operator is within the bound of every format, on every device."""
+    verdict = unmeasured(facts, EXPECTED, WRONG[owner], owner)
+    if verdict:
+        return verdict
+    rows = [
+        (f"{device} {name} {label}", error, error <= TOLERANCES[label])
+        for device, operators in facts["devices"].items()
+        for name, formats in operators.items()
+        for label, error in formats.items()
+    ]
+    text = "; ".join(f"{name} {error:.1e}" for name, error, _ in rows)
+    wrong = [f"{name} off by {error:.1e}" for name, error, right in rows if not right]
+    if wrong or not rows:
+        return failed("; ".join(wrong) or "no operator ran", EXPECTED, WRONG[owner], owner, errors=text)
+    return passed(text, EXPECTED)
+
+
+def probe_keeps(device: str) -> Facts:
+    """Train two steps, save, load, compare every bit; train again from the same seed and compare."""
+    measure = partial(_keep, device)
+    return attempt(measure) if device == "cpu" else attempt_on_gpu(measure)
+
+
+def _keep(device: str) -> Dict[str, Any]:
+    import torch
+
+    first, second = _two_steps(device), _two_steps(device)
+    file = io.BytesIO()
+    torch.save(first, file)
+    file.seek(0)
+    loaded = torch.load(file, map_location="cpu", weights_only=True)
+    marks = [_mark(state) for state in (first, loaded, second)]
+    return {"device": device, "bytes": file.tell(), "loaded": marks[0] == marks[1], "again": marks[0] == marks[2]}
+
+
+def _two_steps(device: str) -> Dict[str, Any]:
+    """The state of a model after two steps of Adam, on a seed."""
+    import torch
+
+    torch.manual_seed(7)
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 8)).to(device)
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.randn(16, 32).to(device)).square().mean().backward()
+        optimizer.step()
+    return {"model": model.state_dict(), "optimizer": optimizer.state_dict()["state"]}
+
+
+def _mark(state: Mapping[str, Any]) -> str:
+    """A digest of every bit of every tensor."""
+    tensors = [*state["model"].values(), *(t for slot in state["optimizer"].values() for t in slot.values())]
+    return hashlib.sha256(b"".join(tensor.cpu().numpy().tobytes() for tensor in tensors)).hexdigest()
+
+
+def evaluate_keeps(facts: Facts, _claims: Claims) -> Verdict:
+    """Pass if nothing changed on the way to the checkpoint and back, nor from run to run."""
+    verdict = unmeasured(facts, KEEPS, WRONG[Owner.IMAGE], Owner.IMAGE)
+    if verdict:
+        return verdict
+    faults = [] if facts["loaded"] else ["the loaded checkpoint differs from what was saved"]
+    faults += [] if facts["again"] else ["a second run with the same seed differs"]
+    if faults:
+        return failed("; ".join(faults), KEEPS, WRONG[Owner.HOST], Owner.HOST)
+    return passed(f"{facts['device']}: {facts['bytes']} bytes saved and loaded bit for bit, twice the same", KEEPS)
+
+
+def probe_raises() -> Facts:
+    """Ask the GPU for an index that does not exist and wait for it; the context is lost with this child."""
+    return attempt_on_gpu(_provoke)
+
+
+def _provoke() -> Dict[str, Any]:
+    import torch
+
+    try:
+        torch.arange(4, device="cuda:0")[torch.tensor([9], device="cuda:0")].sum().item()
+    except RuntimeError as error:
+        return {"raised": str(error).splitlines()[0]}
+    return {"raised": ""}
+
+
+def evaluate_raises(facts: Facts, _claims: Claims) -> Verdict:
+    """Pass if the error came, and named CUDA; without it a training would go on with garbage."""
+    verdict = unmeasured(facts, RAISES, WRONG[Owner.HOST], Owner.HOST)
+    if verdict:
+        return verdict
+    if "CUDA" not in facts["raised"]:
+        seen = facts["raised"] or "no error at all"
+        return failed(f"an index out of range gave {seen}", RAISES, "update the driver", Owner.HOST)
+    return passed(facts["raised"], RAISES)
+
+
+def _check(check_id: str, level: Level, title: str, probe: Any, evaluate: Any) -> Check:
+    group, needs = ("gpu", GPU_WORKS) if level is Level.GPU else ("compute", ())
+    return Check(check_id, group, level, title, probe, evaluate, needs, Isolation.TORCH, 120.0)
+
+
+CHECKS: List[Check] = [
+    _check("operators-cpu", Level.CPU, "Convolution, LSTM, attention", probe_cpu, partial(evaluate, Owner.IMAGE)),
+    _check("checkpoint-cpu", Level.CPU, "Checkpoints and seeds hold", partial(probe_keeps, "cpu"), evaluate_keeps),
+    _check("operators-gpu", Level.GPU, "The same on every GPU", probe_gpu, partial(evaluate, Owner.HOST)),
+    _check("checkpoint-gpu", Level.GPU, "The same on the GPU", partial(probe_keeps, "cuda:0"), evaluate_keeps),
+    _check("cuda-errors", Level.GPU, "CUDA errors are raised", probe_raises, evaluate_raises),
+]

@@ -1,0 +1,1 @@
+"""Checks of how the container was started: mounts, shared memory, limits, network."""

@@ -1,0 +1,101 @@
+"""The names and interfaces that ranks of several containers find each other by."""
+
+from __future__ import annotations
+
+import ctypes
+import ipaddress
+import os
+import socket
+from pathlib import Path
+from typing import Any, List, Sequence
+
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+from verify.verdicts import failed, listed, passed
+
+VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
+NEVER = ("lo", "docker")
+"""What NCCL leaves out as long as anything else is there."""
+INFINIBAND = Path("/dev/infiniband")
+VERBS = "libibverbs.so.1"
+
+
+def probe_hostname() -> Facts:
+    """Resolve this container's own name."""
+    name = socket.gethostname()
+    try:
+        found = sorted({str(entry[4][0]) for entry in socket.getaddrinfo(name, None)})
+    except OSError as error:
+        return {"name": name, "addresses": [], "error": str(error)}
+    return {"name": name, "addresses": found, "error": ""}
+
+
+def evaluate_hostname(facts: Facts, _claims: Claims) -> Verdict:
+    """Other nodes are told this address; torch falls back to the loopback with a warning only."""
+    name, found = facts["name"], facts["addresses"]
+    expected = "the own name has an address that other containers reach"
+    remedy = "docker run --hostname NAME --network NET ..., and no line '127.0.0.1 NAME' in /etc/hosts"
+    if facts["error"]:
+        return failed(f"{name} cannot be resolved: {facts['error']}", expected, remedy, Owner.START)
+    if all(ipaddress.ip_address(address.split("%")[0]).is_loopback for address in found):
+        return failed(f"{name} is {listed(found)}, the loopback: no other node", expected, remedy, Owner.START)
+    return passed(f"{name} is {listed(found)}", expected)
+
+
+def probe_interface() -> Facts:
+    """List the interfaces and the variables that choose among them."""
+    names = [name for _, name in socket.if_nameindex()]
+    return {"interfaces": names, "variables": {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}}
+
+
+def evaluate_interface(facts: Facts, _claims: Claims) -> Verdict:
+    """A variable that names no interface ends in 'Unable to find address'; without one the choice is named."""
+    interfaces: Sequence[str] = facts["interfaces"]
+    expected = "an interface for collectives; better no variable at all"
+    for name, value in facts["variables"].items():
+        if not chosen(interfaces, value):
+            text = f"{name}={value} matches none of {listed(interfaces)}"
+            return failed(text, expected, f"unset {name}, or name one of them", Owner.START)
+    value = next(iter(facts["variables"].values()), "")
+    return passed(f"NCCL would take {listed(chosen(interfaces, value)) or 'none'} of {listed(interfaces)}", expected)
+
+
+def chosen(interfaces: Sequence[str], value: str = "") -> List[str]:
+    """NCCL's rule: prefixes to take, ^ before prefixes to leave, = for whole names; lo and docker come last."""
+    if not value:
+        return [name for name in interfaces if not name.startswith(NEVER)] or list(interfaces)[:1]
+    exclude, exact = value.startswith("^"), value.lstrip("^").startswith("=")
+    parts = value.lstrip("^").lstrip("=").split(",")
+    matches = [n for n in interfaces if any(n == p if exact else n.startswith(p) for p in parts)]
+    return [name for name in interfaces if name not in matches] if exclude else matches
+
+
+def probe_infiniband() -> Facts:
+    """List InfiniBand's device nodes and load the library that NCCL talks to them with."""
+    nodes = sorted(str(node) for node in INFINIBAND.glob("uverbs*"))
+    try:
+        ctypes.CDLL(VERBS)
+    except OSError as error:
+        return {"nodes": nodes, "error": str(error)}
+    return {"nodes": nodes, "error": ""}
+
+
+def evaluate_infiniband(facts: Facts, _claims: Claims) -> Verdict:
+    """Without the library NCCL goes over TCP instead, ten times slower, and says so only with NCCL_DEBUG=INFO."""
+    expected = f"{VERBS} where /dev/infiniband is"
+    if not facts["nodes"]:
+        return passed("no /dev/infiniband", expected)
+    if facts["error"]:
+        text = f"{listed(facts['nodes'])} is here, but NCCL would go over TCP: {facts['error']}"
+        return failed(text, expected, "in your own image: apt-get install ibverbs-providers", Owner.IMAGE)
+    return passed(f"{listed(facts['nodes'])} and {VERBS}", expected)
+
+
+def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
+    return Check(check_id, "network", Level.CONTAINER, title, probe, evaluate, isolation=Isolation.CHILD, timeout=30.0)
+
+
+CHECKS: List[Check] = [
+    _check("hostname", "The own hostname is no loopback", probe_hostname, evaluate_hostname),
+    _check("interface", "There is an interface for collectives", probe_interface, evaluate_interface),
+    _check("infiniband", "InfiniBand, if any, can be used", probe_infiniband, evaluate_infiniband),
+]

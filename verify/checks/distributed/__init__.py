@@ -1,0 +1,1 @@
+"""Checks with several ranks or several GPUs."""

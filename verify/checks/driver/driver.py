@@ -1,0 +1,194 @@
+"""The driver: libcuda, NVML, cuInit, and the CUDA level against the image's need."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+from verify import versions
+from verify.checks.image.torch_files import built_for_cuda
+from verify.claims import claimed_version
+from verify.codes import Meaning, cuda_meaning, nvml_meaning
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Status, Verdict
+from verify.probes.gpu_signs import DRIVER, NVML, any_sign, gpu_nodes, gpu_signs, no_gpu
+from verify.probes.libraries import ask_driver, ask_nvml, load
+from verify.probes.library_place import library_place, place_facts
+from verify.verdicts import failed, inside, listed, passed, unknown
+
+EXCLUSIVE, PROHIBITED = 3, 2
+"""NVML's numbers of the compute modes that refuse a process."""
+
+STARTS = 60.0
+"""Seconds for a driver that nobody keeps awake: it starts each of a machine's GPUs, one after the other."""
+
+GRANT = (
+    "start with --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility "
+    "(docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...)"
+)
+
+
+def probe_libcuda() -> Facts:
+    """Load the driver's library as torch would, and NVML beside it."""
+    _, cuda = load(DRIVER)
+    _, nvml = load(NVML)
+    return {**gpu_signs(), **cuda, **place_facts(cuda["mapped"]), "nvml_loaded": nvml["loaded"]}
+
+
+def evaluate_libcuda(facts: Facts, claims: Claims) -> Verdict:
+    """libcuda.so.1 must come from the host's driver: not missing, not a stub, not the image's own."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    expected = "libcuda.so.1 of the host's driver"
+    if not facts["loaded"]:
+        return _no_libcuda(facts, expected)
+    mapped = str(facts["mapped"])
+    if "/stubs/" in mapped:
+        remedy = "take the stubs folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d; start with --gpus all"
+        return failed(f"{mapped} is the link-time stub", expected, remedy, Owner.START)
+    # A compat library is the image's own by its nature; whether it works here is cuInit's to say.
+    if inside(claims) and not facts["mount"] and "/compat/" not in mapped:
+        remedy = "remove it from the image (the container toolkit mounts the host's); rebuild"
+        return failed(f"{mapped} is a file of the image", expected, remedy, Owner.IMAGE)
+    return passed(f"{mapped} is mapped", expected, mapped=mapped)
+
+
+def _no_libcuda(facts: Facts, expected: str) -> Verdict:
+    error = str(facts["load_error"])
+    if facts["nvml_loaded"]:
+        text = "NVML is here, libcuda.so.1 is not: the capability 'compute' was not granted"
+        return failed(text, expected, GRANT, Owner.START)
+    if DRIVER in facts["libraries"]:
+        return failed(f"libcuda.so.1 is here but cannot be loaded: {error}", expected, GRANT, Owner.HOST)
+    return failed(f"device nodes are here, but no libcuda.so.1 ({error})", expected, GRANT, Owner.START)
+
+
+def probe_driver() -> Facts:
+    """Ask the driver itself, and NVML for each GPU's compute and MIG mode; torch is not involved."""
+    facts = ask_driver()
+    devices = ask_nvml().get("devices") or []
+    place = place_facts(facts["mapped"])
+    return {**gpu_signs(), **facts, **place, "devices": devices, "torch_cuda": built_for_cuda()}
+
+
+def evaluate_init(facts: Facts, _claims: Claims) -> Verdict:
+    """cuInit is the driver's own word; torch's is_available() hides its code."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    if not facts["loaded"]:
+        return blocked_by_libcuda()
+    code = facts["code"]
+    if code == 0:
+        return passed("cuInit: 0", "0 (success)")
+    meaning = _by_mode(code, facts) or library_place(code, facts) or cuda_meaning(code)
+    text = f"cuInit answers {code}: {meaning.text}"
+    if facts.get("mapped") and str(facts["mapped"]) not in text:
+        text += f" ({facts['mapped']})"
+    return failed(text, "0 (success)", meaning.remedy, meaning.owner, code=code)
+
+
+def _by_mode(code: int, facts: Facts) -> Optional[Meaning]:
+    """What NVML's modes add to two codes that have several causes."""
+    devices: List[Dict[str, Any]] = facts.get("devices") or []
+    exclusive = [str(d["index"]) for d in devices if d.get("compute_mode") == EXCLUSIVE]
+    prohibited = [str(d["index"]) for d in devices if d.get("compute_mode") == PROHIBITED]
+    mig = [str(d["index"]) for d in devices if d.get("mig")]
+    if code == 46 and (exclusive or prohibited):
+        mode = "exclusive process mode and another process has it" if exclusive else "prohibited mode"
+        gpus = ", ".join(exclusive or prohibited)
+        return Meaning(f"GPU {gpus} is in {mode}", "on the host: end that process, or nvidia-smi -c 0", Owner.HOST)
+    if code == 100 and mig:
+        text = f"MIG is on for GPU {', '.join(mig)}, but no MIG device was given to this container"
+        remedy = "nvidia-smi -L on the host lists MIG devices (none: nvidia-smi mig -cgi ... -C); --gpus device=0:0"
+        return Meaning(text, remedy, Owner.START)
+    return None
+
+
+def blocked_by_libcuda() -> Verdict:
+    """Without the library there is nobody to ask."""
+    return Verdict(Status.SKIP, "blocked by libcuda", remedy="repair libcuda first", data={"blocked_by": "libcuda"})
+
+
+def evaluate_level(facts: Facts, claims: Claims) -> Verdict:
+    """Docker's CDI path no longer enforces NVIDIA_REQUIRE_CUDA, so the suite compares it itself."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    if not facts["loaded"]:
+        return blocked_by_libcuda()
+    if facts["level_code"] or not facts["level"]:
+        return unknown(f"cuDriverGetVersion answers {facts['level_code']}")
+    level = versions.cuda_level(facts["level"])
+    need = claimed_version(claims, "cuda") or str(facts.get("torch_cuda") or "")
+    driver = f"the driver {facts['host_driver']}".strip() if facts.get("host_driver") else "the driver"
+    text = f"{driver} supports CUDA up to {level} (torch would say: found version {facts['level']})"
+    if not need:
+        return unknown(f"{text}; neither the image nor torch says which CUDA is needed")
+    text += f"; torch here was built for CUDA {need}"
+    expected = f"CUDA {need}, or {versions.major(need)}.x by minor-version compatibility"
+    if versions.at_least(level, need):
+        return passed(text, expected, level=level)
+    if versions.major(level) == versions.major(need):
+        note = "it runs by minor-version compatibility, but nothing that compiles PTX does"
+        return passed(f"{text}: {note}", expected, level=level)
+    return failed(text, expected, _upgrade(claims, need, level), Owner.HOST, level=level)
+
+
+def _upgrade(claims: Claims, need: str, level: str) -> str:
+    """Which driver is enough, and which published lines the present one can run."""
+    floors = claims.tables.get("family_floors") or []
+    floor = next((str(row["driver"]) for row in floors if row["major"] == versions.major(need)), "")
+    floor = floor or str((claims.image.get("driver") or {}).get("floor") or "")
+    remedy = f"upgrade the host's driver to {floor} or newer" if floor else "upgrade the host's driver"
+    lines: Dict[str, Dict[str, Any]] = claims.tables.get("lines") or {}
+    fitting = [str(row["tag"]) for row in lines.values() if versions.major(str(row["cuda"])) <= versions.major(level)]
+    if fitting:
+        remedy += f", or use an image for older drivers: {listed(fitting)}"
+    return remedy
+
+
+def probe_nvml() -> Facts:
+    """Ask NVML, the library behind nvidia-smi."""
+    return {**gpu_signs(), **ask_nvml()}
+
+
+def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
+    """NVML and the kernel module must be one version; after an upgrade they often are not."""
+    if not any_sign(facts) and not facts["loaded"]:
+        return no_gpu(facts)
+    expected = "nvmlInit: 0, and the kernel module's version"
+    if not facts["loaded"]:
+        text = "libnvidia-ml.so.1 is missing: the capability 'utility' was not granted"
+        return failed(text, expected, GRANT, Owner.START)
+    if facts["code"] != 0:
+        meaning = nvml_meaning(facts["code"])
+        text = f"nvmlInit answers {facts['code']}: {meaning.text}"
+        return failed(text, expected, meaning.remedy, meaning.owner, code=facts["code"])
+    lost = [device for device in facts.get("devices") or [] if device.get("code")]
+    if lost:
+        meaning = nvml_meaning(lost[0]["code"])
+        text = f"GPU {lost[0]['index']} does not answer: {meaning.text}"
+        return failed(text, "every GPU answers", meaning.remedy, meaning.owner, code=lost[0]["code"])
+    nodes = len(gpu_nodes(facts.get("nodes") or []))
+    if facts.get("count") is not None and facts["count"] < nodes:
+        text = f"{nodes} device nodes are here, NVML answers for {facts['count']} GPUs"
+        return failed(text, expected, "on the host: nvidia-smi -L and dmesg (Xid); restart it", Owner.HOST)
+    library, module = str(facts.get("driver") or ""), str(facts.get("host_driver") or "")
+    if library and module and not versions.same(library, module):
+        text = f"NVML is of driver {library}, the kernel module of {module}"
+        stale = versions.at_least(module, library)
+        remedy = "recreate this container" if stale else "restart the host (its driver was upgraded)"
+        return failed(text, expected, remedy, Owner.START if stale else Owner.HOST)
+    return passed(f"driver {library or 'unknown'}, {facts.get('count', '?')} GPUs", expected, driver=library)
+
+
+def _check(check_id: str, title: str, probe: Any, evaluate: Any, *needs: str) -> Check:
+    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, needs, Isolation.CHILD, STARTS)
+
+
+BELOW = ("visible-devices", "libcuda")
+"""Where one of these is broken, cuInit only repeats it; with broken device nodes its code still adds something."""
+
+CHECKS: List[Check] = [
+    _check("libcuda", "The driver's library is the host's", probe_libcuda, evaluate_libcuda),
+    _check("nvml", "NVML answers and fits the kernel module", probe_nvml, evaluate_nvml),
+    _check("cuda-init", "The CUDA driver initialises", probe_driver, evaluate_init, *BELOW),
+    _check("cuda-level", "The driver is new enough for this CUDA", probe_driver, evaluate_level),
+]

@@ -1,0 +1,175 @@
+"""The GPUs as torch sees them: CUDA starts, devices, memory, and code for their generation."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from typing import Any, Dict, List
+
+from verify.codes import cuda_meaning
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+from verify.probes import arch, system
+from verify.probes.gpu_signs import any_sign, gpu_nodes, gpu_signs, no_gpu
+from verify.verdicts import failed, listed, passed
+
+FREE_SHARE = 0.2
+FREE_MINIMUM = 1 << 30
+NVIDIA_SMI = "nvidia-smi on the host shows which process holds it; end that process"
+
+
+def probe_start() -> Facts:
+    """Start CUDA in torch and keep its own words; is_available() would hide them."""
+    import torch
+
+    facts = gpu_signs()
+    if not any_sign(facts):
+        return facts
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.cuda.init()
+        return {**facts, "count": torch.cuda.device_count(), "error": ""}
+    except Exception as error:
+        return {**facts, "count": 0, "error": reason(error)}
+
+
+def reason(error: Exception) -> str:
+    """The first line of the error, from the driver's own words on where it quotes them."""
+    line = (str(error) or repr(error)).splitlines()[0]
+    quoted = re.search(r"Error \d+:.*", line)
+    return quoted.group(0) if quoted else line
+
+
+def evaluate_start(facts: Facts, _claims: Claims) -> Verdict:
+    """The driver's answer as torch words it, with the code explained where it names one."""
+    if not any_sign(facts):
+        return no_gpu(facts)
+    expected = "torch.cuda.init() works and finds a GPU"
+    if facts["error"]:
+        code = re.search(r"Error (\d+)", facts["error"])
+        meaning = cuda_meaning(int(code.group(1)) if code else 999)
+        remedy = meaning.remedy if code else "repair the driver's checks first: verify --only driver"
+        return failed(f"torch: {facts['error']}", expected, remedy, meaning.owner if code else Owner.HOST)
+    if not facts["count"]:
+        return failed("torch finds no GPU", expected, "unset CUDA_VISIBLE_DEVICES", Owner.START)
+    return passed(f"CUDA starts, {facts['count']} GPUs", expected)
+
+
+def probe_devices() -> Facts:
+    """Name, memory, generation of each GPU; one that does not answer tells why."""
+    facts = gpu_signs()
+    if not any_sign(facts):
+        return facts
+    import torch
+
+    flags = torch._C._cuda_getArchFlags() or ""
+    devices = [_device(torch, index) for index in range(torch.cuda.device_count())]
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {**facts, "gpus": devices, "archs": flags.split(), "cuda_visible": asked}
+
+
+def _device(torch: Any, index: int) -> Dict[str, Any]:
+    try:
+        properties = torch.cuda.get_device_properties(index)
+        free, total = torch.cuda.mem_get_info(index)
+    except Exception as error:
+        return {"index": index, "error": reason(error)}
+    return {
+        "index": index,
+        "name": properties.name,
+        "capability": f"{properties.major}.{properties.minor}",
+        "memory_bytes": total,
+        "free_bytes": free,
+    }
+
+
+def evaluate_devices(facts: Facts, _claims: Claims) -> Verdict:
+    """Every GPU that was given and asked for is one that torch can use."""
+    if not any_sign(facts):
+        return no_gpu(facts)
+    expected = "every GPU given is usable"
+    gpus, given = _answering(facts), _given(facts)
+    silent = [f"GPU {gpu['index']}: {gpu['error']}" for gpu in facts["gpus"] if "error" in gpu]
+    if silent:
+        return failed(listed(silent), expected, NVIDIA_SMI, Owner.HOST, gpus=gpus)
+    if not gpus:
+        return failed("no GPU", expected, "repair the driver's checks first: verify --only driver", Owner.HOST)
+    names = listed(f"{g['name']} ({g['capability']}, {system.size(g['memory_bytes'])})" for g in gpus)
+    # With MIG a process sees one instance, however many nodes there are.
+    if len(gpus) < given and "MIG" not in names:
+        text = f"{given} GPUs were given, torch uses {len(gpus)}: {names}"
+        remedy = "compare nvidia-smi -L in the container with CUDA_VISIBLE_DEVICES"
+        return failed(text, expected, remedy, Owner.START, gpus=gpus)
+    return passed(f"{len(gpus)}: {names}", expected, gpus=gpus)
+
+
+def _answering(facts: Facts) -> List[Dict[str, Any]]:
+    return [gpu for gpu in facts["gpus"] if "error" not in gpu]
+
+
+def _given(facts: Facts) -> int:
+    """GPUs to expect: those CUDA_VISIBLE_DEVICES names (a scheduler sets it), else the device nodes."""
+    asked = facts.get("cuda_visible")
+    return len([part for part in asked.split(",") if part.strip()]) if asked else len(gpu_nodes(facts["nodes"]))
+
+
+def evaluate_arch(facts: Facts, claims: Claims) -> Verdict:
+    """is_available() is True for a GPU that no code in torch was compiled for."""
+    if not any_sign(facts):
+        return no_gpu(facts)
+    archs, gpus = facts["archs"], _answering(facts)
+    expected = f"code for every GPU among {' '.join(archs)}"
+    without = [gpu for gpu in gpus if not arch.matching(archs, _number(gpu))]
+    if without:
+        text = "no code for " + listed(f"{gpu['name']} ({gpu['capability']})" for gpu in without)
+        return failed(text, expected, _other_line(claims, _number(without[0])), Owner.START)
+    return passed(listed(f"{g['capability']} by {' '.join(arch.matching(archs, _number(g)))}" for g in gpus), expected)
+
+
+def _number(gpu: Dict[str, Any]) -> int:
+    return int(str(gpu["capability"]).replace(".", ""))
+
+
+def _other_line(claims: Claims, capability: int) -> str:
+    """The published tags that have code for the device."""
+    lines: Dict[str, Dict[str, Any]] = claims.tables.get("lines") or {}
+    tags = [str(row["tag"]) for row in lines.values() if arch.matching(row["arch_list"], capability)]
+    return f"use an image with code for it: {listed(tags)}" if tags else "no published line supports this GPU"
+
+
+def evaluate_memory(facts: Facts, _claims: Claims) -> Verdict:
+    """Memory that another process holds is missing for training."""
+    if not any_sign(facts):
+        return no_gpu(facts)
+    expected = f"at least {FREE_SHARE:.0%} and {system.size(FREE_MINIMUM)} free on each"
+    text = listed(
+        f"GPU {g['index']}: {system.size(g['free_bytes'])} of {system.size(g['memory_bytes'])} free"
+        for g in _answering(facts)
+    )
+    full = [g for g in _answering(facts) if g["free_bytes"] < max(FREE_MINIMUM, FREE_SHARE * g["memory_bytes"])]
+    if full:
+        return failed(text, expected, NVIDIA_SMI, Owner.HOST)
+    return passed(text, expected)
+
+
+def _check(check_id: str, title: str, probe: Any, evaluate: Any, *needs: str) -> Check:
+    return Check(
+        check_id,
+        "gpu",
+        Level.GPU,
+        title,
+        probe,
+        evaluate,
+        needs,
+        isolation=Isolation.TORCH,
+        timeout=60.0,
+    )
+
+
+CHECKS: List[Check] = [
+    _check("torch-cuda", "CUDA starts in torch", probe_start, evaluate_start, "cuda-init", "cuda-level"),
+    _check("gpu-devices", "GPUs, their names and memory", probe_devices, evaluate_devices),
+    _check("gpu-arch", "torch has code for these GPUs", probe_devices, evaluate_arch),
+    _check("gpu-memory", "The GPUs' memory is free", probe_devices, evaluate_memory),
+]

@@ -1,0 +1,1 @@
+"""Checks of what is installed: packages, compiled files, torch's libraries."""

@@ -1,0 +1,155 @@
+"""The compiled parts of the environment: everything they need is here, and CUDA's libraries are here once."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set
+
+from verify.checks.image.packages import distributions
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+from verify.probes.elf import Library, read_library
+from verify.probes.gpu_signs import loader_folders
+from verify.verdicts import failed, listed, passed, skipped
+
+OF_THE_DRIVER = re.compile(r"lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix|cudadebugger)\.so(\.\d+)*")
+CUDA_LIBRARY = re.compile(
+    r"lib(cudart|cudnn\w*|nccl|cublas|cublasLt|cufft|curand|cusolver|cusparse|cusparseLt|nvJitLink|nvrtc|cupti)"
+    r"\.so\.\d+"
+)
+OWN_COPY = "/triton/backends/"
+"""Triton loads its profiler's library by full path, so that copy decides for nobody else."""
+TOOLKITS = "cuda*/lib64"
+ON_DEMAND = re.compile(r"/nvidia/|/torio/lib/\w*ffmpeg\d\.so|/torchaudio/lib/\w*sox\.so")
+"""Plug-ins that are loaded only where their libraries are: NVIDIA's for networks and storage, torchaudio's for sox
+and for each version of FFmpeg."""
+
+
+def probe_compiled() -> Facts:
+    """Read the ELF header of every compiled file in the environment, and look for CUDA's libraries there, on the
+    loader's path and in a toolkit of the system.
+    """
+    files = list(compiled_files(packages()))
+    libraries = [library for library in map(read_library, files) if library]
+    known = {Path(file).name for file in files} | {library.soname for library in libraries} | cached_names()
+    copies = cuda_copies([*files, *outside_files()])
+    owned = owners([path for paths in copies.values() for path in paths]) if copies else {}
+    named = {name: [f"{path} ({owned[path]})" for path in paths] for name, paths in copies.items()}
+    return {"count": len(libraries), "unmet": unmet(libraries, known), "copies": named}
+
+
+def packages() -> List[str]:
+    """The folders of installed packages on the search path."""
+    return [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages")) and Path(entry).is_dir()]
+
+
+def compiled_files(folders: Iterable[str]) -> Iterator[str]:
+    """Every file below the folders with the name of a shared library."""
+    for folder in folders:
+        for place, _, names in os.walk(folder):
+            yield from (f"{place}/{name}" for name in names if name.endswith(".so") or ".so." in name)
+
+
+def outside_files() -> List[str]:
+    """Libraries where the loader looks, and in a toolkit of the system."""
+    folders = [*loader_folders(), *Path("/usr/local").glob(TOOLKITS)]
+    return [str(path) for folder in folders for path in (folder.glob("*.so.*") if folder.is_dir() else ())]
+
+
+def cached_names() -> Set[str]:
+    """Names the loader finds in its cache and in its usual folders."""
+    try:
+        listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, timeout=10, check=False)
+        cached = re.findall(r"^\s+(\S+) \(", listing.stdout, re.M)
+    except (OSError, subprocess.SubprocessError):
+        cached = []
+    return {*cached, *(Path(path).name for path in outside_files())}
+
+
+def unmet(libraries: Sequence[Library], known: Set[str]) -> Dict[str, List[str]]:
+    """File to the names it needs that are nowhere; the driver's come from the host and don't count."""
+    found = {}
+    for library in libraries:
+        missing = [name for name in library.needed if name not in known and not OF_THE_DRIVER.fullmatch(name)]
+        missing = [name for name in missing if not any(Path(folder, name).exists() for folder in library.search)]
+        if missing:
+            found[library.path] = missing
+    return found
+
+
+def cuda_copies(files: Iterable[str]) -> Dict[str, List[str]]:
+    """CUDA libraries of which there are several files, by name."""
+    found: Dict[str, Set[str]] = {}
+    for file in files:
+        name = Path(file).name
+        if CUDA_LIBRARY.match(name) and OWN_COPY not in file:
+            real = os.path.realpath(file)
+            found.setdefault(re.match(r".*?\.so\.\d+", name).group(0), set()).add(real)  # type: ignore[union-attr]
+    return {name: sorted(paths) for name, paths in sorted(found.items()) if len(paths) > 1}
+
+
+def owners(paths: Sequence[str]) -> Dict[str, str]:
+    """Which package brought each file: pip's records first, then dpkg's."""
+    wanted = {os.path.realpath(path): path for path in paths}
+    found = dict.fromkeys(paths, "no package owns it")
+    for package in distributions():
+        for file in package.files or ():
+            real = os.path.realpath(str(package.locate_file(file))) if ".so" in file.name else ""
+            if real in wanted:
+                found[wanted[real]] = f"{package.metadata['Name']} {package.version}"
+    for path in [path for path, owner in found.items() if owner.startswith("no ")]:
+        found[path] = dpkg_owner(path) or found[path]
+    return found
+
+
+def dpkg_owner(path: str) -> str:
+    """The Debian package of a file, empty where there is none or no dpkg."""
+    try:
+        done = subprocess.run(["dpkg", "-S", path], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.split(":")[0] if done.returncode == 0 else ""
+
+
+def evaluate_needed(facts: Facts, _claims: Claims) -> Verdict:
+    """An extension built for another CUDA major fails at its first import, which may be weeks later."""
+    expected = "every library that compiled files need is here"
+    if not facts["count"]:
+        return skipped("no compiled packages on this Python's path")
+    missing: Mapping[str, List[str]] = facts["unmet"]
+    vital = {path: names for path, names in missing.items() if not ON_DEMAND.search(path)}
+    if vital:
+        text = listed((f"{_short(path)} needs {', '.join(names)}" for path, names in sorted(vital.items())), 3)
+        remedy = "reinstall the package built for this torch and CUDA, or uninstall it: pip uninstall NAME"
+        return failed(f"{len(vital)} files lack a library: {text}", expected, remedy, Owner.IMAGE, unmet=vital)
+    extra = f"; {len(missing)} plug-ins lack a library that comes with what they are for" if missing else ""
+    return passed(f"{facts['count']} compiled files{extra}", expected, plugins=missing)
+
+
+def _short(path: str) -> str:
+    return re.sub(r".*/(site|dist)-packages/", "", path)
+
+
+def evaluate_copies(facts: Facts, _claims: Claims) -> Verdict:
+    """With two copies, the one that is loaded first decides for everybody."""
+    copies: Mapping[str, List[str]] = facts["copies"]
+    if copies:
+        text = "; ".join(f"{name}: {listed(paths, 3)}" for name, paths in list(copies.items())[:3])
+        more = f"; and {len(copies) - 3} more libraries" if len(copies) > 3 else ""
+        remedy = "uninstall the package that torch does not require (its name stands beside the file)"
+        return failed(text + more, "each CUDA library once", remedy, Owner.IMAGE, copies=copies)
+    return passed("each CUDA library is here once", "each CUDA library once")
+
+
+def _check(check_id: str, title: str, evaluate: Any) -> Check:
+    apart = Isolation.CHILD
+    return Check(check_id, "packages", Level.IMAGE, title, probe_compiled, evaluate, isolation=apart, timeout=90.0)
+
+
+CHECKS: List[Check] = [
+    _check("needed-libraries", "Compiled packages find the libraries they need", evaluate_needed),
+    _check("cuda-copies", "Each CUDA library is installed once", evaluate_copies),
+]

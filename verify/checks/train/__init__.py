@@ -1,0 +1,1 @@
+"""Checks that train a small model and assert that it learned."""

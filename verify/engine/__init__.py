@@ -1,0 +1,1 @@
+"""Running checks: selection, isolation, torch's host process, the verdict."""

@@ -1,0 +1,153 @@
+"""Profiles: which checks a run selects, and which of them must pass."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from typing import FrozenSet, Iterable, List, Optional, Set, Tuple
+
+from verify.engine.registry import at_most, names, resolve, unknown_text, with_needs
+from verify.model import Check, Claims, Level
+
+ADVISORY_GROUPS = frozenset({"shm", "limits", "environment", "network"})
+"""They depend on how somebody started the container, not on the image: red in the table, but the
+default profile does not require them, so that a plain ``docker run IMAGE verify`` judges the image."""
+
+NEED_CLAIMS = frozenset(
+    ["python", "user-site", "driver-files", "image-env", "torch-versions", "lock", "lock-strays", "workspace"]
+)
+"""Outside an image they have nothing to compare with and are required only by the profile image."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named choice of levels and groups. All that is chosen must pass, but in the default profile."""
+
+    name: str
+    purpose: str
+    levels: Tuple[Level, ...]
+    groups: Tuple[str, ...] = ()
+    ids: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run does: the checks in order, the required ids, and required names no check has."""
+
+    profile: str
+    checks: List[Check]
+    required: FrozenSet[str]
+    absent: Tuple[str, ...] = ()
+
+
+NEED_PACKAGE = {
+    "imports": "pandas",
+    "numpy-bridge": "numpy",
+    "torchvision-nms": "torchvision",
+    "torchaudio-resample": "torchaudio",
+    "train-gpt2": "transformers",
+    "train-gpt2-gpu": "transformers",
+}
+
+QUICK = (
+    *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack", "memory-kills"),
+    *("user-site", "loader-path", "image-env", "resources", "threads", "decoys"),
+    *("visible-devices", "device-nodes", "libcuda", "nvml"),
+)
+"""Plain looks at the machine. libcuda is loaded, never started: cuInit takes seconds on large hosts."""
+
+_ONE_MACHINE = (Level.IMAGE, Level.CONTAINER, Level.CPU)
+PROFILES = (
+    Profile("default", "everything that fits this machine", tuple(Level)),
+    Profile("image", "what the image holds, nothing is computed", (Level.IMAGE,)),
+    Profile("cpu", "all that needs no GPU", _ONE_MACHINE),
+    Profile("gpu", "all that one GPU can prove", (*_ONE_MACHINE, Level.GPU)),
+    Profile("multi-gpu", "all that several GPUs can prove", (*_ONE_MACHINE, Level.GPU, Level.MULTI_GPU)),
+    Profile("quick", "half a second: no torch, no cuInit", (), ids=QUICK),
+    Profile("train", "shared memory and the training steps", (), ("shm", "train")),
+)
+
+
+class UnknownProfile(Exception):
+    """A profile that does not exist; the text names the nearest."""
+
+
+def find_profile(name: str) -> Profile:
+    """The profile of that name."""
+    for profile in PROFILES:
+        if profile.name == name:
+            return profile
+    raise UnknownProfile(unknown_text("profile", name, (profile.name for profile in PROFILES)))
+
+
+def plan_profile(
+    profile: Profile,
+    checks: List[Check],
+    claims: Claims,
+    require: Iterable[str],
+    gpus: int,
+    level: Optional[Level] = None,
+) -> Plan:
+    """The plan of a profile. ``gpus`` is the number of GPUs of which there is a sign.
+
+    The default profile requires the GPU's checks only where there is a sign of a GPU, and those of
+    several GPUs only where there are several; the image's own list is added to it. ``level`` leaves
+    out what needs more of a machine, but for what ``require`` names.
+    """
+    chosen = {c.id for c in checks if c.level in profile.levels or c.group in profile.groups or c.id in profile.ids}
+    must = set(chosen)
+    absent: Tuple[str, ...] = ()
+    if profile.name == "quick":
+        must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks)
+    if profile.name == "default":
+        own, absent = _claimed(checks, claims)
+        must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks) | own
+    if profile.name != "image" and not claims.image:
+        must -= NEED_CLAIMS
+    must -= _without_package(claims)
+    if level:
+        chosen &= set(at_most(checks, level))
+        must &= chosen
+    must |= set(resolve(checks, require))
+    return _plan(profile.name, checks, chosen | must, must, absent)
+
+
+def plan_only(checks: List[Check], only: Iterable[str], require: Iterable[str]) -> Plan:
+    """The plan of ``--only``: what is named must pass, and so must what it needs."""
+    asked = {*resolve(checks, only), *resolve(checks, require)}
+    return _plan("only", checks, asked, asked)
+
+
+def _plan(name: str, checks: List[Check], chosen: Iterable[str], must: Set[str], absent: Tuple[str, ...] = ()) -> Plan:
+    selected = set(with_needs(checks, chosen))
+    required = frozenset(with_needs(checks, must))
+    return Plan(name, [c for c in checks if c.id in selected], required, absent)
+
+
+def _without_package(claims: Claims) -> Set[str]:
+    """Checks of a package that is neither installed nor claimed: nobody said that it should work here."""
+    claimed = claims.image.get("packages") or {}
+    return {c for c, name in NEED_PACKAGE.items() if name not in claimed and importlib.util.find_spec(name) is None}
+
+
+def _fits(check: Check, gpus: int) -> bool:
+    needed = {Level.GPU: 1, Level.MULTI_GPU: 2, Level.MULTI_NODE: 1 << 30}
+    return gpus >= needed.get(check.level, 0)
+
+
+def _claimed(checks: List[Check], claims: Claims) -> Tuple[Set[str], Tuple[str, ...]]:
+    """The image's required checks, and the names in its list that this suite does not have.
+
+    A level in that list means what the profile means by it: without the advisory groups.
+    """
+    wanted = [str(name) for name in claims.image.get("required") or ()]
+    known = names(checks)
+    exact = {c.id for c in checks if {c.id, c.group} & set(wanted)}
+    by_level = {c.id for c in checks if c.level.value in wanted} - _resting_on_advice(checks)
+    return exact | by_level, tuple(name for name in wanted if name not in known)
+
+
+def _resting_on_advice(checks: List[Check]) -> Set[str]:
+    """Checks of advisory groups and all that need one of them."""
+    advisory = {check.id for check in checks if check.group in ADVISORY_GROUPS}
+    return {check.id for check in checks if advisory & set(with_needs(checks, [check.id]))}

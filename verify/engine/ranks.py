@@ -1,0 +1,48 @@
+"""Several processes at once, each with an answer, an error, a crash or a time-out of its own; never a hang."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from verify.engine.isolate import Outcome, run_forked
+
+Work = Callable[[int, int, int], Dict[str, Any]]
+"""What one rank does: given its rank, the number of ranks and the port to meet at."""
+
+
+def run_ranks(work: Work, world: int, timeout: float) -> List[Dict[str, Any]]:
+    """One outcome per rank, as plain data; all are gone when this returns.
+
+    Each is forked by a thread of its own, which lives as long as its rank does.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    port = free_port()
+    with ThreadPoolExecutor(world) as pool:
+        outcomes: List[Outcome] = list(
+            pool.map(lambda rank: run_forked(partial(work, rank, world, port), timeout), range(world))
+        )
+    return [asdict(outcome) for outcome in outcomes]
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def troubles(ranks: Sequence[Mapping[str, Any]]) -> Tuple[List[str], List[int]]:
+    """What went wrong in words, rank by rank, and which ranks hung."""
+    said = []
+    for rank, outcome in enumerate(ranks):
+        if outcome["timed_out"]:
+            said.append(f"rank {rank} hung")
+        elif outcome["crash"]:
+            said.append(f"rank {rank} was killed by {outcome['crash']}")
+        elif outcome["error"]:
+            said.append(f"rank {rank}: {outcome['error'].strip().splitlines()[-1]}")
+    return said, [rank for rank, outcome in enumerate(ranks) if outcome["timed_out"]]

@@ -1,0 +1,1 @@
+"""Reading the machine: processes, control groups, ELF files, the driver's libraries."""

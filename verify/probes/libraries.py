@@ -1,0 +1,104 @@
+"""Asks libcuda and NVML through ctypes. Only ever called in a child: loading can hang or crash."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, Dict, Tuple
+
+from verify.probes.gpu_signs import DRIVER, NVML
+from verify.probes.system import read
+
+
+def load(name: str) -> Tuple[Any, Dict[str, Any]]:
+    """The library, or None, and the facts: whether it loaded, why not, and which file was mapped."""
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        return None, {"loaded": False, "load_error": str(error), "mapped": ""}
+    return library, {"loaded": True, "load_error": "", "mapped": mapped_file(name)}
+
+
+def mapped_file(name: str, maps: str = "") -> str:
+    """The file behind the library in the text of /proc/self/maps (default: this process's)."""
+    stem = name.split(".so")[0]
+    for line in (maps or read(Path("/proc/self/maps"))).splitlines():
+        path = line.split(None, 5)[5] if len(line.split(None, 5)) == 6 else ""
+        if Path(path).name.startswith(stem + ".so"):
+            return path
+    return ""
+
+
+def ask_driver() -> Dict[str, Any]:
+    """What libcuda answers: the CUDA level it supports, then the code of cuInit."""
+    library, facts = load(DRIVER)
+    if library is None:
+        return facts
+    number = ctypes.c_int(0)
+    facts["level_code"] = library.cuDriverGetVersion(ctypes.byref(number))
+    facts["level"] = number.value
+    facts["code"] = library.cuInit(0)
+    return facts
+
+
+def ask_nvml() -> Dict[str, Any]:
+    """What NVML answers: the code of nvmlInit, then the driver's version and each GPU's state."""
+    library, facts = load(NVML)
+    if library is None:
+        return facts
+    start = getattr(library, "nvmlInit_v2", None) or library.nvmlInit
+    facts["code"] = start()
+    if facts["code"] == 0:
+        text = ctypes.create_string_buffer(96)
+        if library.nvmlSystemGetDriverVersion(text, 96) == 0:
+            facts["driver"] = text.value.decode(errors="replace")
+        count = ctypes.c_uint(0)
+        if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0:
+            facts["count"] = count.value
+        facts["devices"] = [_device(library, index) for index in range(count.value)]
+    return facts
+
+
+def _device(library: Any, index: int) -> Dict[str, Any]:
+    """The code of asking for the GPU, its compute mode (0 default) and whether MIG is on."""
+    handle, mode = ctypes.c_void_p(), ctypes.c_int(0)
+    current, pending = ctypes.c_uint(0), ctypes.c_uint(0)
+    code = library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle))
+    if code:
+        return {"index": index, "code": code}
+    library.nvmlDeviceGetComputeMode(handle, ctypes.byref(mode))
+    if hasattr(library, "nvmlDeviceGetMigMode"):
+        library.nvmlDeviceGetMigMode(handle, ctypes.byref(current), ctypes.byref(pending))
+    return {"index": index, "code": 0, "compute_mode": mode.value, "mig": bool(current.value)}
+
+
+def ask_health() -> Dict[str, Any]:
+    """What NVML counts for each GPU that answers; None for what a GPU or an old NVML does not count."""
+    library, facts = load(NVML)
+    if library is None or (getattr(library, "nvmlInit_v2", None) or library.nvmlInit)():
+        return {"devices": []}
+    count = ctypes.c_uint(0)
+    library.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    handles = [(index, ctypes.c_void_p()) for index in range(count.value)]
+    here = [(i, h) for i, h in handles if library.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(h)) == 0]
+    return {**facts, "devices": [{"index": index, **_health(library, handle)} for index, handle in here]}
+
+
+def _health(library: Any, handle: Any) -> Dict[str, Any]:
+    """Uncorrected errors since the driver was loaded, remapped rows, and the bits of reasons for a lower clock."""
+    errors, slow = ctypes.c_ulonglong(0), ctypes.c_ulonglong(0)
+    rows = [ctypes.c_uint(0) for _ in range(4)]
+    counted = _answers(library, "nvmlDeviceGetTotalEccErrors", handle, 1, 0, ctypes.byref(errors))
+    remapped = _answers(library, "nvmlDeviceGetRemappedRows", handle, *map(ctypes.byref, rows))
+    known = _answers(library, "nvmlDeviceGetCurrentClocksThrottleReasons", handle, ctypes.byref(slow))
+    return {
+        "ecc": errors.value if counted else None,
+        "remapped": {"pending": rows[2].value, "failed": rows[3].value} if remapped else None,
+        "slow": slow.value if known else None,
+    }
+
+
+def _answers(library: Any, name: str, *given: Any) -> bool:
+    """Whether the library has the function and it succeeds."""
+    function = getattr(library, name, None)
+    return function is not None and function(*given) == 0
