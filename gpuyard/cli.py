@@ -86,7 +86,8 @@ def main(argv: list[str] | None = None) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         print(
-            f"gpuyard: error[disk-full]: the disk is full ({error}). Free some (gpuyard clean, docker system df), run again",
+            f"gpuyard: error[disk-full]: the disk is full ({error}). Free some (gpuyard clean, docker system df), "
+            "then run again",
             file=sys.stderr,
         )
         sys.exit(1)

@@ -10,7 +10,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from verify.reference.data import PADDING, UNKNOWN, Vocabulary, collate_reversals, collate_titles, split_titles
+from verify.reference.data import (  # noqa: E402
+    PADDING,
+    UNKNOWN,
+    Vocabulary,
+    collate_reversals,
+    collate_titles,
+    split_titles,
+)
 from verify.reference.models import SimpleRNN, SimpleTransformerBlock  # noqa: E402
 from verify.reference.recipes import RNN_TITLES, TRANSFORMER_REVERSAL, Recipe  # noqa: E402
 from verify.reference.trace import Trace  # noqa: E402
