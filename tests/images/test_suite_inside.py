@@ -17,14 +17,14 @@ PURE = ("pytest", "pluggy", "iniconfig", "packaging", "Pygments")
 FILES = (
     "reference/test_models.py",
     "reference/test_training.py",
-    "test_compute.py",
-    "test_compute_shm.py",
-    "test_train.py",
-    "test_compute_ops.py",
-    "test_distributed.py",
-    "test_data_parallel.py",
-    "test_generators.py",
-    "test_torchhost.py",
+    "checks/test_compute.py",
+    "checks/test_compute_shm.py",
+    "checks/test_train.py",
+    "checks/test_operators.py",
+    "checks/test_distributed.py",
+    "checks/test_data_parallel.py",
+    "reference/test_generators.py",
+    "engine/test_torchhost.py",
     "test_cli.py::test_an_interrupt_ends_within_a_second_and_leaves_nothing[15-torch-import]",
 )
 
