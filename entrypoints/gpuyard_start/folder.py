@@ -33,11 +33,13 @@ def find_folder() -> Path | None:
 def become_owner() -> None:
     """Root becomes the user that the start made a folder for: a health check runs as the container was started."""
     for folder in (path for base in _BASES for path in sorted(base.glob(_folder_name("*")))):
-        uid = int(folder.name.split("-")[1])
-        if uid != 0 and _is_private(folder, uid):
+        number = folder.name.split("-")[1]
+        # Anybody may make a folder with such a name: only its owner's number counts.
+        if number.isdigit() and number != "0" and _is_private(folder, int(number)):
+            group = folder.lstat().st_gid
             os.setgroups([])
-            os.setresgid(folder.lstat().st_gid, folder.lstat().st_gid, folder.lstat().st_gid)
-            os.setresuid(uid, uid, uid)
+            os.setresgid(group, group, group)
+            os.setresuid(int(number), int(number), int(number))
             return
 
 

@@ -17,7 +17,7 @@ from .log import Log, style
 from .services import ports, scan_folder
 from .services.setup import set_up_services
 from .ssh import daemon, keys, sessions
-from .user import homes, mounts, names, privileges, runtime, users
+from .user import homes, names, privileges, runtime, users
 
 USAGE_TEXT = """\
 usage: docker run [OPTIONS] IMAGE [COMMAND [ARGUMENTS…]]
@@ -117,8 +117,8 @@ def plan(argv: tuple[str, ...], env: dict[str, str]) -> Plan:
     target = users.target(env, os.getuid(), os.getgid())
     user = runtime.become(target) if target else runtime.current_user(env)
     image = config.claims()
-    # A home that was mounted is read as its user will: NFS may know no root.
-    with privileges.acting_as(target if user.home in mounts.points() else None):
+    # Files are read as the user will read them: NFS may not know root, and a volume's link may lead anywhere.
+    with privileges.acting_as(target):
         wanted = config.read(argv, env, image, user.home)
     command = choose_command(wanted)
     sessions.select(env)

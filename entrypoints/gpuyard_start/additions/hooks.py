@@ -29,6 +29,11 @@ def find(stage: str, places: tuple[Path, ...] = PLACES) -> tuple[Path, ...]:
         except OSError as error:
             raise Refusal(f"{place / stage} can't be read ({error.strerror}): let other users enter it") from None
     for path in found:
+        if stage == SETUP and os.geteuid() == 0 and not any(path.resolve().is_relative_to(p.resolve()) for p in places):
+            raise Refusal(
+                "hook-outside",
+                f"hook {path} leads to {path.resolve()}: root runs only what lies in the folders of hooks",
+            )
         if not _NAME.match(path.name):
             raise Refusal(f"hook {path} has no name of the form 10-name.sh or 10-name.py: rename or remove it")
         if not path.is_file() or not os.access(path, os.X_OK):

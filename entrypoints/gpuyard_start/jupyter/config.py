@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Refusal
-from ..values import flag, port
+from ..values import flag, port, read_file
 
 TOKEN_BYTES = 24
 _HASH = re.compile(
@@ -35,7 +35,7 @@ class Jupyter(NamedTuple):
 
 def _token_from_file(path: Path) -> str:
     try:
-        token = path.read_text("utf-8").strip()
+        token = read_file(path).decode("utf-8").strip()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise Refusal(f"JUPYTER_TOKEN_FILE={path} can't be read ({reason}): expected a file with the token") from None

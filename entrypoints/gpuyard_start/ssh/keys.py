@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Refusal
+from ..values import read_file
 
 KEY_TYPES = (
     "ssh-ed25519",
@@ -110,7 +111,7 @@ def read_lines(origin: str, text: str) -> list[KeyLine]:
 def _read_file(path: Path) -> str | None:
     """A key file's text, or None where there is none."""
     try:
-        return path.read_text("utf-8", "replace")
+        return read_file(path).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

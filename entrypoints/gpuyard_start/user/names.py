@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from . import nofollow
+
 PLACE = Path("/run/gpuyard/users")
 SWITCH = Path("/etc/nsswitch.conf")
 SMALLEST = 500
@@ -30,11 +32,10 @@ def give(uid: int, gid: int, home: Path, shell: Path) -> bool:
     lists = {"passwd": f"{name(uid)}:x:{uid}:{gid}::{home}:{shell}\n", "group": f"{name(uid)}:x:{gid}:\n"}
     try:
         PLACE.mkdir(mode=0o755, parents=True, exist_ok=True)
-        for kind, text in lists.items():
-            fresh = PLACE / f".{kind}"
-            fresh.write_text(text, "utf-8")
-            fresh.chmod(0o644)
-            fresh.replace(PLACE / kind)
+        # Any user may have made something there before, such as a link that leads root elsewhere.
+        with nofollow.opened(PLACE, folder=True) as folder:
+            for kind, text in lists.items():
+                nofollow.write(folder, kind, text)
     except OSError:
         return False
     return True

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import Refusal
 from ..ssh import sessions
-from . import mounts, names
+from . import mounts, names, nofollow
 from .users import HOME, PASSWD, Target, listable
 
 GROUP = Path("/etc/group")
@@ -74,10 +74,8 @@ def edited(text: str, old: str, new: str, numbers: dict[int, int]) -> str:
 
 def _replace(path: Path, text: str) -> None:
     """The whole file at once: nobody ever sees half a list of users."""
-    fresh = path.with_name(f".{path.name}.gpuyard")
-    fresh.write_text(text, "utf-8")
-    fresh.chmod(0o644)
-    fresh.replace(path)
+    with nofollow.opened(path.parent, folder=True) as folder:
+        nofollow.write(folder, path.name, text)
 
 
 def list_user(target: Target) -> None:
@@ -92,20 +90,21 @@ def list_user(target: Target) -> None:
     _replace(GROUP, edited(GROUP.read_text("utf-8"), old, target.name, numbers))
 
 
-def _tree(top: Path, closed: frozenset[Path]) -> Iterator[Path]:
-    """A folder and what lies in it, without a step into a mount or through a link."""
-    if top in closed:
-        return
-    yield top
-    if top.is_symlink() or not top.is_dir():
+def _tree(path: Path, descriptor: int, closed: frozenset[Path]) -> Iterator[tuple[Path, int]]:
+    """A folder and what lies in it, each opened, without a step into a mount or through a link."""
+    yield path, descriptor
+    if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
         return
     try:
-        entries = sorted(top.iterdir())
+        names = nofollow.names(descriptor)
     except OSError:
         # Root without its usual rights: what it can't see it can't give.
         return
-    for entry in entries:
-        yield from _tree(entry, closed)
+    for name in names:
+        if path / name in closed:
+            continue
+        with contextlib.suppress(OSError), nofollow.opened_below(descriptor, name) as below:
+            yield from _tree(path / name, below, closed)
 
 
 def _environment_folders() -> list[Path]:
@@ -118,28 +117,45 @@ def _glob(pattern: str) -> list[Path]:
     return [folder for folder in sorted(_ENVIRONMENT.glob(pattern)) if folder.is_dir() and not folder.is_symlink()]
 
 
+def _own(target: Target, home: Path) -> Iterator[tuple[Path, int]]:
+    """The image's own files that belong to its user, each opened."""
+    if target.before is None:
+        return
+    closed = mounts.points()
+    trees = (home, Path("/var/lib/gpuyard"))
+    for top in (*trees, *_OURS, *_environment_folders()):
+        if top in closed:
+            continue
+        with contextlib.suppress(OSError), nofollow.opened(top) as descriptor:
+            found = _tree(top, descriptor, closed) if top in trees else iter([(top, descriptor)])
+            for path, opened in found:
+                if os.fstat(opened).st_uid == target.before.pw_uid:
+                    yield path, opened
+
+
 def to_give(target: Target | None, home: Path = HOME) -> tuple[Path, ...]:
     """The image's own files, and what was named; nothing else on a mount."""
     if target is None:
         return ()
-    closed = mounts.points()
-    before = target.before
-    trees = [path for top in (home, Path("/var/lib/gpuyard")) for path in _tree(top, closed)]
-    single = [path for path in (*_OURS, *_environment_folders()) if path.exists() and path not in closed]
-    ours = [path for path in (*trees, *single) if before is not None and path.lstat().st_uid == before.pw_uid]
-    return tuple(dict.fromkeys((*ours, *target.give)))
+    return tuple(dict.fromkeys((*(path for path, _ in _own(target, home)), *target.give)))
 
 
 def give(target: Target, home: Path = HOME) -> list[str]:
     """Hands them to the target; the warnings."""
     faults: list[str] = []
-    for path in to_give(target, home):
+    for path, descriptor in _own(target, home):
         try:
-            os.chown(path, target.uid, target.gid, follow_symlinks=False)
+            nofollow.chown(descriptor, target.uid, target.gid)
         except OSError as error:
             # Where the whole image is read-only, the line about the home says so once.
-            if path in target.give or (error.errno != errno.EROFS and not faults):
+            if error.errno != errno.EROFS and not faults:
                 faults.append(f"{path} can't be given to uid {target.uid} ({error.strerror})")
+    for path in target.give:
+        try:
+            with nofollow.opened(path, folder=True) as descriptor:
+                nofollow.chown(descriptor, target.uid, target.gid)
+        except OSError as error:
+            faults.append(f"{path} can't be given to uid {target.uid} ({error.strerror})")
     return faults
 
 

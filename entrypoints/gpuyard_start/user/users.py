@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..errors import Refusal
 from ..values import flag
-from . import mounts, namespaces
+from . import mounts, namespaces, nofollow
 
 HOME = Path("/home/trainer")
 PASSWD = Path("/etc/passwd")
@@ -96,7 +96,9 @@ def _folders(env: dict[str, str]) -> tuple[Path, ...]:
         folder = Path(os.path.normpath(text))
         if not any(place in (folder, *folder.parents) for place in _MAY_BE_GIVEN) or folder == Path("/mnt"):
             raise Refusal(f"{CHOWN} names '{text}': expected {Path('/workspace')}, or folders below it, /mnt or {HOME}")
-        if not folder.is_dir() or folder.is_symlink():
+        if link := nofollow.first_link(folder):
+            raise Refusal("chown-link", f"{CHOWN} names '{text}', but {link} is a link: name the folder itself")
+        if not folder.is_dir():
             raise Refusal(f"{CHOWN} names '{text}', which is no folder: mount it, or leave it out")
         found.append(folder)
     return tuple(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,24 @@ def test_a_folder_with_a_hooks_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="is not executable"):
         hooks.find(hooks.START, (tmp_path,))
     assert hooks.find(hooks.SETUP, (tmp_path, Path("/dev/null"))) == ()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="about what root runs")
+def test_root_runs_no_hook_that_lies_elsewhere(tmp_path: Path) -> None:
+    """A link to a program on a volume; one inside the folder, as Kubernetes makes them, is kept."""
+    places = (tmp_path / "hooks",)
+    for stage in (hooks.SETUP, hooks.START):
+        (places[0] / stage).mkdir(parents=True)
+    outside = hook(tmp_path / "volume", "10-x.sh")
+    for stage in (hooks.SETUP, hooks.START):
+        (places[0] / stage / "10-x.sh").symlink_to(outside)
+    assert len(hooks.find(hooks.START, places)) == 1
+    with pytest.raises(Refusal) as refusal:
+        hooks.find(hooks.SETUP, places)
+    assert refusal.value.id == "hook-outside"
+    assert str(outside) in str(refusal.value)
+    (places[0] / hooks.SETUP / "10-x.sh").unlink()
+    (places[0] / "data").mkdir()
+    outside.rename(places[0] / "data" / "10-x.sh")
+    (places[0] / hooks.SETUP / "10-x.sh").symlink_to("../data/10-x.sh")
+    assert len(hooks.find(hooks.SETUP, places)) == 1

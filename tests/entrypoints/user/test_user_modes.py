@@ -168,6 +168,16 @@ def test_a_mount_is_given_away_only_when_named(run: Run, tmp_path: Path) -> None
     assert owners == [1005, 1005, 0]
 
 
+@pytest.mark.parametrize("named", ["/workspace/l/ssh", "/workspace/l", "/workspace/deep/../l/ssh"])
+def test_a_volumes_link_gives_nothing_of_the_image_away(run: Run, tmp_path: Path, named: str) -> None:
+    """The start is refused, and names the link."""
+    (tmp_path / "l").symlink_to("/etc")
+    volumes = {str(tmp_path): {"bind": "/workspace", "mode": "rw"}}
+    ended = run("true", user="root", volumes=volumes, environment={"GPUYARD_CHOWN": named})
+    assert ended.code == 2
+    assert "/workspace/l is a link" in ended.stderr
+
+
 def test_a_container_that_became_someone_else_is_healthy_and_starts_again(run_container: Any, key: KeyPair) -> None:
     """The health check runs as root and still finds the user's services; a second start finds the change made.
 
