@@ -15,7 +15,7 @@ from gpuyard.errors import UserError
 
 HELP = """PyTorch + CUDA training images, built from hash-locked parts and proven from inside.
 
-Exit codes: 0 done; 1 refused or failed; 2 words it does not know; verify also 3: a required check could
+Exit codes: 0 done; 1 refused or failed; 2 usage error; verify also 3: a required check could
 not run.
 """
 COMMANDS = {

@@ -56,10 +56,14 @@ def diagnose(reference: str, gpus: Gpus, shm: str, arguments: Sequence[str]) -> 
         code = subprocess.run(command(reference, suite, gpus, shm, arguments), check=False).returncode
     if code == REFUSED:
         raise UserError(
-            f"{reference}: the engine could not run it and says why above; docker images lists what is here"
+            "image-not-runnable",
+            f"{reference}: the engine could not run it; its reason is printed above. List local images with: docker images",
         )
     if code in NO_SHELL:
-        raise UserError(f"{reference}: the engine could not start sh in it (exit {code}); is it a Linux image with sh?")
+        raise UserError(
+            "image-not-runnable",
+            f"{reference}: the engine could not start sh in it (exit {code}); is it a Linux image with sh?",
+        )
     return code
 
 

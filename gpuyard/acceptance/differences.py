@@ -63,7 +63,7 @@ def _built(client: docker.DockerClient, reference: str) -> Side:
         # A name that no image can have (`2.9@x`) is refused by the engine, not looked for.
         raise ImageNotFound(str(error)) from error
     if f"{LABEL}.line" not in image.labels:
-        raise UserError(f"{reference} is none of gpuyard's images: it has no label {LABEL}.line")
+        raise UserError("image-not-gpuyard", f"{reference} is not a gpuyard image: it has no label {LABEL}.line")
     digest = str(image.id)
     claims = json.loads(_file(client, digest, IMAGE_JSON))
     return Side(
@@ -81,7 +81,7 @@ def _file(client: docker.DockerClient, image: str, path: str) -> bytes:
             assert content is not None
             return content.read()
     except NotFound as error:
-        raise UserError(f"{image} has no {path}: it is none of gpuyard's images") from error
+        raise UserError("image-not-gpuyard", f"{image} has no {path}: it is not a gpuyard image") from error
     finally:
         container.remove(force=True, v=True)
 
@@ -94,7 +94,7 @@ def _declared(catalogue: Catalogue, name: str) -> Side:
             line = bare.removesuffix(row.suffix or "")
             wanted = find_product(catalogue, line, image)
             return Side(f"{wanted.tag} (not built here: from its lock)", image_json(wanted))
-    raise UsageError(f"unknown image {name!r}")
+    raise UsageError("image-unknown", f"unknown image {name!r}")
 
 
 def checks(digest: str, folder: Path = paths.REPORTS) -> dict[str, str]:

@@ -123,7 +123,9 @@ def wait_ready(world: World, seconds: float = READY_SECONDS) -> None:
     late = f"gave no {' and no '.join(silent)} within {seconds:g} s"
     why = late if world.container.status == "running" else ended
     tail = log_tail(world.container, hide=(world.token,))
-    raise UserError(f"the container of {world.image} {why}; the end of its log:\n{tail}", exit_code=FAILED)
+    raise UserError(
+        "container-not-ready", f"the container of {world.image} {why}; the end of its log:\n{tail}", exit_code=FAILED
+    )
 
 
 def jupyter_answers(container: Container) -> bool:
@@ -164,7 +166,9 @@ def run_inside(world: World, order: Order, tell: Tell) -> dict[str, Any]:
     except ValueError:
         tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-15:])
         raise UserError(
-            f"the suite inside ended without a report (exit code {code}):\n{tail}", exit_code=NOT_RUN
+            "suite-without-report",
+            f"the suite inside ended without a report (exit code {code}):\n{tail}",
+            exit_code=NOT_RUN,
         ) from None
     return dict(report)
 

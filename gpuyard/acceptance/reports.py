@@ -30,7 +30,9 @@ def write(report: dict[str, Any], folder: Path, name: str) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         return [_replace(folder / (name + ending), text) for ending, text in texts.items()]
     except OSError as error:
-        raise UserError(f"{folder}: the report cannot be written: {error.strerror or error}") from error
+        raise UserError(
+            "report-not-writable", f"{folder}: the report cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def require_writable(folder: Path) -> None:
@@ -40,7 +42,9 @@ def require_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UsageError(f"--report-dir {folder}: {error.strerror or error}; name a writable folder") from error
+        raise UsageError(
+            "report-not-writable", f"--report-dir {folder}: {error.strerror or error}; name a writable folder"
+        ) from error
 
 
 def _replace(path: Path, text: str) -> Path:
@@ -60,7 +64,7 @@ def latest(folder: Path) -> Path:
     """The newest report of a folder. Raises UserError if there is none."""
     found = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
     if not found:
-        raise UserError(f"no report in {folder}/: make one with gpuyard verify")
+        raise UserError("report-missing", f"no report in {folder}/: make one with gpuyard verify")
     return found[-1]
 
 
@@ -69,8 +73,10 @@ def load(path: Path) -> dict[str, Any]:
     try:
         report = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a report: {getattr(error, 'strerror', None) or error}") from error
+        raise UserError(
+            "report-invalid", f"{path}: not a report: {getattr(error, 'strerror', None) or error}"
+        ) from error
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
         found = report.get("schema") if isinstance(report, dict) else type(report).__name__
-        raise UserError(f"{path}: not a report: expected schema {SCHEMA}, found {found}")
+        raise UserError("report-invalid", f"{path}: not a report: expected schema {SCHEMA}, found {found}")
     return report

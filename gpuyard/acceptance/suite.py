@@ -42,7 +42,7 @@ def choose(only: Iterable[str], require: Iterable[str], services: tuple[str, ...
     inside, outside = registry.names(registry.CHECKS), _names(CHECKS)
     for name in (*only, *require):
         if name not in inside | outside:
-            raise UsageError(registry.unknown_text("check or group", name, inside | outside))
+            raise UsageError("check-unknown", registry.unknown_text("check or group", name, inside | outside))
     fitting = [check for check in CHECKS if check.fits(services)]
     chosen = _with_needs(fitting, {*only, *require}) if only else fitting
     wanted = tuple(name for name in only if name in inside) if only else None

@@ -48,7 +48,9 @@ def client() -> docker.DockerClient:
         engine = docker.from_env(timeout=600)
         engine.ping()
     except Exception as error:  # behind ssh:// it is the SSH library's, of several kinds
-        raise UserError(f"no Docker engine answers ({_first_line(error)}). Run: gpuyard engine start") from error
+        raise UserError(
+            "engine-unreachable", f"no Docker engine answers ({_first_line(error)}). Run: gpuyard engine start"
+        ) from error
     return engine
 
 
@@ -94,29 +96,36 @@ def refuse_elsewhere() -> None:
     """Raises UserError where an engine that we start would not be the one that was asked for, or would harm another."""
     if where := os.environ.get("DOCKER_HOST"):
         raise UserError(
-            f"no Docker engine answers at DOCKER_HOST={where}. Start that one, or unset DOCKER_HOST to use ours"
+            "engine-unreachable",
+            f"no Docker engine answers at DOCKER_HOST={where}. Start that one, or unset DOCKER_HOST to use ours",
         )
     pid = PID.read_text().strip() if PID.exists() else ""
     if pid and Path("/proc", pid, "exe").exists():
         raise UserError(
+            "engine-hung",
             f"the engine that gpuyard started (process {pid}) runs but does not answer; its log is "
-            f"{LOG}. Run: gpuyard engine stop, then gpuyard engine start"
+            f"{LOG}. Run: gpuyard engine stop, then gpuyard engine start",
         )
 
 
 def refuse_to_install(host: Host) -> None:
     """Raises UserError, with the commands for this system, where we may not install an engine."""
     if host.forbidden:
-        raise UserError(f"no Docker engine answers, and {FORBID}=never forbids starting one: start yours and run again")
+        raise UserError(
+            "engine-forbidden",
+            f"no Docker engine answers, and {FORBID}=never forbids starting one: start yours and run again",
+        )
     if host.system not in ("debian", "ubuntu"):
         raise UserError(
+            "engine-not-installable",
             f"no Docker engine answers, and gpuyard installs one on Debian and Ubuntu only (this is {host.system}). "
-            "Install Docker with buildx and compose (docs.docker.com/engine/install), start it, and run again"
+            "Install Docker with buildx and compose (docs.docker.com/engine/install), start it, and run again",
         )
     if not host.root:
         raise UserError(
+            "engine-not-installable",
             f"no Docker engine answers, and installing one needs root. Run:  sudo bash {INSTALLER} && "
-            "sudo systemctl start docker && sudo usermod -aG docker $USER && newgrp docker"
+            "sudo systemctl start docker && sudo usermod -aG docker $USER && newgrp docker",
         )
 
 
@@ -165,7 +174,7 @@ def _launch() -> None:
     if daemon.poll() is None:
         daemon.terminate()
     tail = "\n".join(LOG.read_text().splitlines()[-10:])
-    raise UserError(f"the Docker engine did not come up; the end of {LOG}:\n{tail}")
+    raise UserError("engine-start-failed", f"the Docker engine did not come up; the end of {LOG}:\n{tail}")
 
 
 def _wait(condition: Any, seconds: float) -> bool:

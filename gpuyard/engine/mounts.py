@@ -21,7 +21,9 @@ def resolved(mount: str, here: Path) -> str:
         return mount
     folder = os.path.normpath(here / Path(source).expanduser())
     if not Path(folder).exists():
-        raise UsageError(f"-v {mount}: there is no folder {folder}: make it first, or give a full path")
+        raise UsageError(
+            "mount-source-missing", f"-v {mount}: there is no folder {folder}: make it first, or give a full path"
+        )
     return f"{folder}:{rest}"
 
 
@@ -38,7 +40,9 @@ def refuse_missing(mounts: tuple[str, ...]) -> None:
     for mount in mounts:
         source, colon, _ = mount.partition(":")
         if colon and source.startswith("/") and not os.path.lexists(source):
-            raise UserError(f"-v {mount}: there is no {source} on this host: mkdir -p {source} first")
+            raise UserError(
+                "mount-source-missing", f"-v {mount}: there is no {source} on this host: mkdir -p {source} first"
+            )
 
 
 def certificates(file: Path) -> tuple[str, str]:
@@ -51,5 +55,5 @@ def certificates(file: Path) -> tuple[str, str]:
         ssl.create_default_context(cadata=text)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise UserError(f"--ca {file}: {reason}: expected certificates in PEM form") from None
+        raise UserError("ca-not-pem", f"--ca {file}: {reason}: expected certificates in PEM form") from None
     return f"{path}:{CA}:ro", f"GPUYARD_CA={CA}"

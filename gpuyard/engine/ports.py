@@ -29,13 +29,17 @@ def check_ports(ports: Iterable[Port], holder: Holder, options: Mapping[int, str
 
 def _check(bind: str, number: int, holder: Holder, option: str) -> None:
     if not 1 <= number <= 65535:
-        raise UsageError(f"{option} {number}: expected a port from 1 to 65535")
+        raise UsageError("port-invalid", f"{option} {number}: expected a port from 1 to 65535")
     trouble = cannot_bind(bind, number)
     if trouble == errno.EADDRNOTAVAIL:
-        raise UserError(f"--bind {bind}: not an address of this host; expected one such as 127.0.0.1")
+        raise UserError(
+            "bind-address-unknown", f"--bind {bind}: not an address of this host. Expected one such as 127.0.0.1"
+        )
     if trouble == errno.EADDRINUSE:
         held = holder(number)
-        raise UserError(f"port {number} is taken{f' by {held}' if held else ''}: choose another with {option} PORT")
+        raise UserError(
+            "port-taken", f"port {number} is taken{f' by {held}' if held else ''}: choose another with {option} PORT"
+        )
 
 
 def cannot_bind(address: str, port: int) -> int | None:

@@ -95,7 +95,7 @@ def choose_gpus(text: str, host: GpuHost) -> tuple[Gpus, str]:
     if missing and wanted is None:
         return Gpus(), f"no GPU for the container: {missing}"
     if missing:
-        raise UserError(f"--gpus {text}: {missing}, {NONE_HINT}")
+        raise UserError("gpu-unavailable", f"--gpus {text}: {missing}, {NONE_HINT}")
     only_cdi = host.cdi and not (host.runtime or host.hook)
     return Gpus(wanted or ("all",), cdi=only_cdi), ""
 
@@ -111,14 +111,17 @@ def public_key(path: Path) -> str:
         text = path.expanduser().read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not text"
-        raise UserError(f"--ssh-key {path}: cannot be read: {reason}") from None
+        raise UserError("ssh-key-unreadable", f"--ssh-key {path}: cannot be read: {reason}") from None
     if "PRIVATE KEY" in text or text.startswith("PuTTY-User-Key-File"):
-        raise UserError(f"--ssh-key {path}: this is a private key, which stays with you; give {path}.pub")
+        raise UserError(
+            "ssh-key-private", f"--ssh-key {path}: this is a private key, which stays with you; give {path}.pub"
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if len(lines) != 1 or not _is_public(lines[0]):
         raise UserError(
+            "ssh-key-invalid",
             f"--ssh-key {path}: expected one public key, such as ~/.ssh/id_ed25519.pub "
-            "(make one with ssh-keygen -t ed25519)"
+            "(make one with ssh-keygen -t ed25519)",
         )
     return lines[0]
 

@@ -90,7 +90,7 @@ class Session:
             container.start()
         except APIError as error:
             reason = str(error.explanation or error).strip()
-            raise UserError(f"the engine could not start {start.image}: {reason}") from error
+            raise UserError("container-start-failed", f"the engine could not start {start.image}: {reason}") from error
         container.reload()
         return container
 

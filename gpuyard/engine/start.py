@@ -126,7 +126,7 @@ def size(text: str) -> int:
     """Bytes of a size as Docker writes it (``8g``, ``512m``). Raises UsageError."""
     found = re.fullmatch(r"(\d+)([bkmg]?)b?", text.strip().lower())
     if not found or int(found[1]) == 0:
-        raise UsageError(f"--shm-size {text!r}: expected a size such as 8g or 512m")
+        raise UsageError("shm-size-invalid", f"--shm-size {text!r}: expected a size such as 8g or 512m")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -142,7 +142,7 @@ def parse_gpus(text: str) -> tuple[str, ...] | None:
         return {"auto": None, "none": (), "all": ("all",)}[text]
     devices = tuple(part.strip() for part in text.removeprefix("device=").split(","))
     if not all(re.fullmatch(r"\d+(:\d+)?|(GPU|MIG)-[\w/-]+", device) for device in devices):
-        raise UsageError(f"--gpus {text!r}: expected {GPU_CHOICES}")
+        raise UsageError("gpus-invalid", f"--gpus {text!r}: expected {GPU_CHOICES}")
     return devices
 
 
@@ -157,7 +157,7 @@ def split_secrets(env: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     for item in env:
         name, given, value = item.partition("=")
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise UsageError(f"-e {name!r}: expected NAME=value or NAME")
+            raise UsageError("env-name-invalid", f"-e {name!r}: expected NAME=value or NAME")
         if given and _SECRET.search(name):
             secrets[name] = value
         words.append(name if name in secrets else item)

@@ -8,7 +8,7 @@ import pytest
 
 from gpuyard.acceptance import suite
 from gpuyard.acceptance.merge import merge, parse
-from gpuyard.errors import UsageError
+from tests.refusals import refused
 from verify.engine import registry
 from verify.model import Finding, Level, Owner, Status, Verdict
 from verify.report.results import finding_dict
@@ -115,9 +115,8 @@ def test_what_a_chosen_check_needs_runs_too() -> None:
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     """Before anything starts, exit code 2."""
-    with pytest.raises(UsageError, match="jupyter-kernel") as refusal:
+    with refused("check-unknown", "jupyter-kernel", code=2):
         suite.choose(["jupiter-kernel"], [], ("jupyter",))
-    assert refusal.value.exit_code == 2
 
 
 def test_no_check_has_the_same_name_on_both_sides() -> None:

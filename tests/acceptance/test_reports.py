@@ -11,7 +11,7 @@ import pytest
 
 from gpuyard.acceptance import reports
 from gpuyard.cli import main
-from gpuyard.errors import UserError
+from tests.refusals import refused
 from verify.model import Claims, Finding, Level, Status, Verdict
 from verify.report.results import build
 
@@ -52,7 +52,7 @@ def test_a_report_that_breaks_off_leaves_the_old_one(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(UserError, match="cannot be written: No space left"):
+    with refused("report-not-writable", "No space left"):
         reports.write({**report, "digest": "other"}, tmp_path, "r")
     monkeypatch.undo()
     assert reports.load(tmp_path / "r.json")["digest"] == DIGEST
@@ -62,9 +62,8 @@ def test_a_report_that_breaks_off_leaves_the_old_one(
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
     """A file in the way is found at once; exit code 2, as for verify in the container."""
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="--report-dir") as refused:
+    with refused("report-not-writable", tmp_path / "file", code=2):
         reports.require_writable(tmp_path / "file")
-    assert refused.value.exit_code == 2
 
 
 def test_the_latest_report_is_the_newest(report: dict[str, Any], tmp_path: Path) -> None:
@@ -79,7 +78,7 @@ def test_what_is_no_report_is_refused(tmp_path: Path, text: str) -> None:
     """A broken file and one of another kind are told apart from a report."""
     file = tmp_path / "r.json"
     file.write_text(text)
-    with pytest.raises(UserError, match="not a report"):
+    with refused("report-invalid", file):
         reports.load(file)
 
 
@@ -106,4 +105,4 @@ def test_report_prints_the_table_again(
 def test_report_without_any_says_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, exit code 1."""
     assert call("report", "--report-dir", str(tmp_path)) == 1
-    assert "gpuyard verify" in capsys.readouterr().err
+    assert "error[report-missing]" in capsys.readouterr().err

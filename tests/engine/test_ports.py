@@ -10,7 +10,7 @@ import pytest
 
 from gpuyard.engine.ports import check_ports, process_on
 from gpuyard.engine.start import Port
-from gpuyard.errors import UsageError, UserError
+from tests.refusals import refused
 
 OPTIONS = {8888: "--jupyter-port"}
 
@@ -24,7 +24,7 @@ def taken() -> Iterator[int]:
 
 def test_a_taken_port_is_named_with_its_holder_and_the_option(taken: int) -> None:
     """The line says which port, who has it, and how to choose another."""
-    with pytest.raises(UserError, match=rf"port {taken} is taken by me: .*--jupyter-port PORT"):
+    with refused("port-taken", taken, " me:", "--jupyter-port"):
         check_ports([Port(8888, taken)], lambda _port: "me", OPTIONS)
 
 
@@ -50,12 +50,12 @@ def test_nobody_is_named_for_a_port_that_nobody_holds() -> None:
 
 def test_a_number_that_is_no_port_is_refused() -> None:
     """Ports end at 65535."""
-    with pytest.raises(UsageError, match="from 1 to 65535"):
+    with refused("port-invalid", 70000, code=2):
         check_ports([Port(8888, 70000)], lambda _port: "", OPTIONS)
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "not an address"])
 def test_an_address_of_another_host_is_refused(address: str) -> None:
     """--bind must name an address that this host has."""
-    with pytest.raises(UserError, match="--bind"):
+    with refused("bind-address-unknown", address):
         check_ports([Port(8888, 18888, address)], lambda _port: "", OPTIONS)

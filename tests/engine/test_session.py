@@ -20,9 +20,9 @@ from gpuyard import paths
 from gpuyard.acceptance.content import evaluate_driver, evaluate_secrets
 from gpuyard.engine.session import SESSION, Owner, session, sweep
 from gpuyard.engine.start import Start
-from gpuyard.errors import UserError
 from gpuyard.layers.reading import Stream, overlay_folders, read_save, walk
 from gpuyard.waiting import until
+from tests.refusals import refused
 from verify.model import Claims, Status
 
 SLEEP = ("/bin/sleep", "300")
@@ -142,7 +142,7 @@ def test_what_a_killed_session_left_is_swept_at_the_next_start(docker_client: do
 @pytest.mark.engine
 def test_an_image_that_cannot_start_is_one_clear_error(docker_client: docker.DockerClient, small: str) -> None:
     """The engine's reason is kept, and nothing is left of the try."""
-    with session(docker_client) as opened, pytest.raises(UserError, match=r"could not start .*/bin/nothing"):
+    with session(docker_client) as opened, refused("container-start-failed", "/bin/nothing"):
         opened.start(Start(small, shm="64m", command=("/bin/nothing",)))
     assert gone(docker_client, str(opened.owner))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuyard.engine.start import GIB, Gpus, Port, Start, default_shm, parse_gpus, size, split_secrets
-from gpuyard.errors import UsageError
+from tests.refusals import refused
 
 
 def test_the_line_carries_every_flag_before_the_image_and_the_command_after_it() -> None:
@@ -76,7 +76,7 @@ def test_the_sdk_gets_sizes_and_ports_as_values() -> None:
 @pytest.mark.parametrize("text", ["alle", "0,", "0;1", "-1", "", "gpu0"])
 def test_an_unknown_word_for_gpus_is_refused(text: str) -> None:
     """Anything but all, none, auto and device names is a usage error that says what is expected."""
-    with pytest.raises(UsageError, match="expected all, none, auto"):
+    with refused("gpus-invalid", repr(text), code=2):
         parse_gpus(text)
 
 
@@ -91,7 +91,7 @@ def test_devices_may_be_indices_uuids_and_mig_instances() -> None:
 @pytest.mark.parametrize("text", ["8x", "g", "", "-1g", "0", "1.5g"])
 def test_a_size_that_is_none_is_refused(text: str) -> None:
     """A wrong --shm-size is named before anything starts."""
-    with pytest.raises(UsageError, match="--shm-size"):
+    with refused("shm-size-invalid", repr(text), code=2):
         size(text)
 
 
@@ -115,7 +115,7 @@ def test_a_secret_is_taken_off_the_command_line() -> None:
 
 def test_a_variable_without_a_name_is_refused() -> None:
     """-e needs a name that a shell would take."""
-    with pytest.raises(UsageError, match="NAME=value"):
+    with refused("env-name-invalid", code=2):
         split_secrets(["=x"])
 
 

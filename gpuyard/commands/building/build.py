@@ -28,7 +28,7 @@ def build(
     ] = "layers",
     offline: Annotated[bool, typer.Option("--offline", help="Use what gpuyard fetch brought, no network.")] = False,
     layout: Annotated[Path | None, typer.Option(help="Write an OCI layout to this folder; load nothing.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Build every layer anew.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Rebuild every layer.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be built, and build nothing.")] = False,
 ) -> None:
     """Build an image from its locks and give it its tags."""
@@ -41,7 +41,10 @@ def build(
         return
     if layout:
         if builder != "layers":
-            raise UsageError("--layout is of --builder layers; docker save writes what BuildKit built")
+            raise UsageError(
+                "layout-needs-layers",
+                "--layout works only with --builder layers. Export a BuildKit image with: docker save",
+            )
         made = building.to_layout(wanted, Options(base, offline, no_cache), layout)
         print(f"{layout}: {made.digest}, {made.size / 1e9:.2f} GB compressed, {len(made.layers)} layers")
         return

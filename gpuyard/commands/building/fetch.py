@@ -28,14 +28,15 @@ def fetch(
 ) -> None:
     """Bring every wheel of a lock into the store, verified, so that a build needs no network."""
     if export and import_:
-        raise UsageError("--export copies out of the store and --import into it: give one of them")
+        raise UsageError("export-and-import", "--export and --import exclude each other: give one of them")
     product = find_product(table.load(), line, image, os)
     product.locks.refuse_stale()
     wanted, store = requirements(product), Store()
     if import_:
         if not (import_ / "wheels").is_dir():
             raise UserError(
-                f"{import_} holds no exported wheels; make it with: gpuyard fetch {product.line} --export DIR"
+                "export-missing",
+                f"{import_} does not hold exported wheels. Make it with: gpuyard fetch {product.line} --export DIR",
             )
         count = carry(wanted, product.python, Store(import_), store)
         base.carry(product, Store(import_), store)

@@ -35,5 +35,5 @@ def pythons(catalogue: Catalogue, os: str | None) -> list[str]:
     if os is None:
         return sorted({system.python for system in catalogue.os.values() if system.built})
     if os not in catalogue.os:
-        raise UsageError(unknown("operating system", os, catalogue.os))
+        raise UsageError("os-unknown", unknown("operating system", os, catalogue.os))
     return [catalogue.os[os].python]

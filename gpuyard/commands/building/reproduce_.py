@@ -28,7 +28,7 @@ def reproduce_(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
     image: Annotated[str, typer.Option("--image", help="workbench, runtime or devel.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write images/digests.toml anew.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Update images/digests.toml.")] = False,
 ) -> None:
     """Make every layer twice from nothing but locks and base, and compare digests."""
     product = find_product(table.load(), line, image, os)
@@ -43,14 +43,19 @@ def reproduce_(
         for difference in result.differences[:20]:
             print(f"         {difference}")
     if any(result.differences for result in results.values()):
-        raise UserError("not every layer is the same twice: what differs stands above")
+        raise UserError(
+            "layer-not-reproducible", "some layers differ when made twice; the differences are listed above"
+        )
     if image == "workbench":
         compare_with_record(
             product.line, {what: reproduce.row(result.layer) for what, result in results.items()}, write
         )
     made = assemble.assemble(product, building.revision(), store, assemble.Options())
     if unequal := {result.layer.digest for result in results.values()} - set(made.blobs):
-        raise UserError(f"the store's image has other layers than were made now: {', '.join(sorted(unequal))}")
+        raise UserError(
+            "layer-store-differs",
+            f"the image in the store has other layers than were made just now: {', '.join(sorted(unequal))}",
+        )
     print(f"base   {below.image.digest}\nimage  {made.digest}")
 
 
@@ -95,12 +100,13 @@ def twice(wanted: dict[str, Group], target: Target, below: base.Base, store: Sto
 
 
 def compare_with_record(line: str, rows: dict[str, reproduce.Row], write: bool) -> None:
-    """Raises UserError if the layers are not those of images/digests.toml, unless it is written anew."""
+    """Raises UserError if the layers are not those of images/digests.toml, unless it is to be updated."""
     if write:
         reproduce.write(line, rows)
         print(f"written: {reproduce.DIGESTS}")
     elif found := reproduce.changed(rows, reproduce.recorded().get(line, {})):
         raise UserError(
-            f"{len(found)} layers are not those of images/digests.toml; if that is meant: gpuyard reproduce {line} "
-            "--write\n  " + "\n  ".join(found)
+            "layer-digest-changed",
+            f"{len(found)} layers are not those of images/digests.toml; if this is intended: gpuyard reproduce {line} "
+            "--write\n  " + "\n  ".join(found),
         )

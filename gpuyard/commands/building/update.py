@@ -31,7 +31,10 @@ def update(
     if not found:
         typer.echo("gpuyard: the catalogue has the newest release of every line", err=True)
     elif check:
-        raise UserError(f"{len(found)} rows differ from what the index offers: " + ", ".join(p.line for p in found))
+        raise UserError(
+            "catalogue-behind-index",
+            f"{len(found)} rows differ from what the index offers: " + ", ".join(p.line for p in found),
+        )
 
 
 def notes(catalogue: Catalogue, today: date) -> list[str]:

@@ -19,7 +19,7 @@ from gpuyard.image import build as building
 from gpuyard.image import sizes
 from gpuyard.publish import release_page
 from gpuyard.publish.release_page import Release
-from gpuyard.render import markdown
+from gpuyard.render import markdown, messages_page
 from gpuyard.store.store import Store
 
 TABLES = {"README.md": ("images",), "docs/support.md": ("gpus",)}
@@ -44,6 +44,8 @@ def page(
         for name in names:
             if markdown.put(paths.ROOT / file, name, generated(catalogue, name)):
                 print(file)
+    if messages_page.write():
+        print(messages_page.PAGE.relative_to(paths.ROOT))
 
 
 def generated(catalogue: Catalogue, name: str) -> str:

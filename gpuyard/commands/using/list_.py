@@ -23,7 +23,7 @@ def list_(
         bool, typer.Option("--github", help="With --json: as outputs of a workflow's step, lines and products.")
     ] = False,
     by_size: Annotated[bool, typer.Option("--sizes", help="What images built from layers weigh and share.")] = False,
-    write_tables: Annotated[bool, typer.Option("--write-tables", help="Write verify/tables.json anew.")] = False,
+    write_tables: Annotated[bool, typer.Option("--write-tables", help="Update verify/tables.json.")] = False,
 ) -> None:
     """Show the lines: tags, CUDA, cuDNN, NCCL, the oldest driver, and the GPU generations."""
     catalogue = table.load()
@@ -73,7 +73,9 @@ def outputs(rows: list[dict[str, Any]]) -> str:
 def show_sizes(images: dict[str, sizes.Blobs]) -> None:
     """For each image: compressed, shared with others, only its own, and the download for whoever has another."""
     if not images:
-        raise UserError("no image was built from layers here yet; run: gpuyard build")
+        raise UserError(
+            "image-sizes-unknown", "no image has been built from layers on this machine. Run: gpuyard build"
+        )
     shown = Table("image", "compressed", "shared", "unique", *(f"has {name}" for name in images), box=box.SIMPLE_HEAD)
     for name, found in sizes.sizes(images).items():
         downloads = (sizes.download(blobs, images[name]) for blobs in images.values())

@@ -41,7 +41,7 @@ def pick(
     else:
         _show(catalogue, found, chosen, image)
     if not chosen:
-        raise UserError(f"no line runs there: {'; '.join(f'v{a.line} {a.reason}' for a in found)}")
+        raise UserError("line-unfit", f"no line fits: {'; '.join(f'v{a.line} {a.reason}' for a in found)}")
 
 
 def _show(catalogue: Catalogue, found: list[Answer], chosen: Answer | None, image: str) -> None:

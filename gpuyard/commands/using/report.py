@@ -26,7 +26,7 @@ def report(
     if html:
         page = path.with_suffix(".html")
         if not page.exists():
-            raise UserError(f"{page}: missing: gpuyard verify writes it beside the report")
+            raise UserError("report-page-missing", f"{page}: missing. gpuyard verify writes it beside the report")
         print(page)
         return
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")

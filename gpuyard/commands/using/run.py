@@ -122,7 +122,7 @@ def shm_notice(asked: str, memory: int) -> str | None:
 def volumes(asked: list[str], folder: Path, here: bool, ca: Path | None) -> tuple[tuple[str, ...], list[str]]:
     """The mounts and the variables that they need. Refuses a second mount at /workspace."""
     if here and any(":/workspace:" in f"{mount}:" for mount in asked):
-        raise UsageError("--here and a -v at /workspace: give one of them")
+        raise UsageError("workspace-mounted-twice", "--here and a -v option both mount /workspace: give one of them")
     found = [mounts.resolved(mount, folder) for mount in asked] + ([f"{folder}:/workspace"] if here else [])
     if ca is None:
         return tuple(found), []
@@ -145,7 +145,7 @@ def ports(
     keyed = any(item.split("=")[0] in ("SSH_PUBLIC_KEY", "PUBLIC_KEY") for item in env)
     for number, option in ((jupyter, OPTIONS[JUPYTER]), (ssh, OPTIONS[SSH])):
         if not 1 <= number <= 65535:
-            raise UsageError(f"{option} {number}: expected a port from 1 to 65535")
+            raise UsageError("port-invalid", f"{option} {number}: expected a port from 1 to 65535")
     found = [Port(JUPYTER, jupyter, bind)] if "jupyter" in services else []
     return (*found, *([Port(SSH, ssh, bind)] if "ssh" in services and keyed else []))
 
@@ -165,7 +165,10 @@ def refuse(client: docker.DockerClient, wanted: Product, start: Start) -> None:
     """Raises UserError for what is known to go wrong: no image, a name or a port that is taken."""
     building.find(wanted)
     if start.name and client.containers.list(all=True, filters={"name": f"^/{start.name}$"}):
-        raise UserError(f"a container named {start.name!r} exists: choose another --name, or docker rm {start.name}")
+        raise UserError(
+            "container-name-taken",
+            f"a container named {start.name!r} exists: choose another --name, or docker rm {start.name}",
+        )
     if is_local(client):
         mounts.refuse_missing(start.volumes)
         check_ports(start.ports, holders(client), OPTIONS)
@@ -182,5 +185,7 @@ def launch(start: Start, secrets: dict[str, str]) -> None:
     line = start.line()
     print(shlex.join(line), *ways_in(start), sep="\n", file=sys.stderr, flush=True)
     if shutil.which("docker") is None:
-        raise UserError("the docker command is missing: install docker-cli (the engine itself answers)")
+        raise UserError(
+            "docker-cli-missing", "the docker command is missing: install docker-cli (the engine itself answers)"
+        )
     os.execvpe("docker", line, {**os.environ, **secrets})

@@ -77,18 +77,21 @@ def _product(line: str | None, image: str) -> Product:
     known = catalogue.load()
     if image not in known.image:
         words = catalogue.unknown("image", image, known.published)
-        raise UsageError(f"{words}; an image that is not ours is written with its tag: {image}:TAG")
+        raise UsageError("image-unknown", f"{words}; write an image from elsewhere with its tag: {image}:TAG")
     return find_product(known, line, image)
 
 
 def _any_image(reference: str, line: str | None, gpus: str, shm: str, only: list[str], require: list[str]) -> int:
-    """The suite's own words and exit code, from inside an image that is not ours."""
+    """The suite's own words and exit code, from inside an image from elsewhere."""
     if line:
-        raise UsageError(f"{reference} is an image by its tag, so a line ({line}) says nothing about it: leave one out")
+        raise UsageError(
+            "line-beside-reference",
+            f"{reference} names one image already: leave out the line ({line})",
+        )
     try:
         registry.resolve(registry.CHECKS, [*only, *require])
     except registry.UnknownName as error:
-        raise UsageError(str(error)) from error
+        raise UsageError("check-unknown", str(error)) from error
     parse_gpus(gpus), size(shm)
     daemon.ensure()
     client = daemon.client()
