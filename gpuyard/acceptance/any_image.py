@@ -57,7 +57,7 @@ def diagnose(reference: str, gpus: Gpus, shm: str, arguments: Sequence[str]) -> 
     if code == REFUSED:
         raise UserError(
             "image-not-runnable",
-            f"{reference}: the engine could not run it; its reason is printed above. List local images with: docker images",
+            f"{reference}: the engine could not run it; see its reason above. List local images: docker images",
         )
     if code in NO_SHELL:
         raise UserError(

@@ -43,7 +43,7 @@ def build(
         if builder != "layers":
             raise UsageError(
                 "layout-needs-layers",
-                "--layout works only with --builder layers. Export a BuildKit image with: docker save",
+                "--layout works only with --builder layers; for BuildKit use docker save",
             )
         made = building.to_layout(wanted, Options(base, offline, no_cache), layout)
         print(f"{layout}: {made.digest}, {made.size / 1e9:.2f} GB compressed, {len(made.layers)} layers")

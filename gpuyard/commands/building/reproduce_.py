@@ -43,9 +43,7 @@ def reproduce_(
         for difference in result.differences[:20]:
             print(f"         {difference}")
     if any(result.differences for result in results.values()):
-        raise UserError(
-            "layer-not-reproducible", "some layers differ when made twice; the differences are listed above"
-        )
+        raise UserError("layer-not-reproducible", "some layers differ when made twice; see the list above")
     if image == "workbench":
         compare_with_record(
             product.line, {what: reproduce.row(result.layer) for what, result in results.items()}, write

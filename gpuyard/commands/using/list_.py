@@ -73,9 +73,7 @@ def outputs(rows: list[dict[str, Any]]) -> str:
 def show_sizes(images: dict[str, sizes.Blobs]) -> None:
     """For each image: compressed, shared with others, only its own, and the download for whoever has another."""
     if not images:
-        raise UserError(
-            "image-sizes-unknown", "no image has been built from layers on this machine. Run: gpuyard build"
-        )
+        raise UserError("image-sizes-unknown", "no image was built from layers on this machine. Run: gpuyard build")
     shown = Table("image", "compressed", "shared", "unique", *(f"has {name}" for name in images), box=box.SIMPLE_HEAD)
     for name, found in sizes.sizes(images).items():
         downloads = (sizes.download(blobs, images[name]) for blobs in images.values())
