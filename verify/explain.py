@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from functools import partial
 from typing import Collection, Dict, List, Mapping
 
 from verify.codes import CUDA, NVML, Meaning
 from verify.engine.registry import UnknownName, all_needs, unknown_text
-from verify.explanations import WHY
-from verify.model import Check
+from verify.model import Check, Probe
 
 CODES: Dict[str, Mapping[int, Meaning]] = {"cuda-init": CUDA, "nvml": NVML}
 
@@ -27,13 +27,12 @@ def explain(checks: List[Check], check_id: str) -> str:
     check = next((c for c in checks if c.id == check_id), None)
     if check is None:
         raise UnknownName(unknown_text("check", check_id, (c.id for c in checks)))
-    why, remedies = WHY.get(check.id, ("", ()))
     lines = [f"{check.id}: {check.title}", f"group {check.group}, level {check.level.value}", ""]
-    lines += _part("What", _first(check.probe.__doc__))
-    lines += _part("Why", why)
+    lines += _part("What", _what(check.probe))
+    lines += _part("Why", check.why)
     lines += _part("Cases", ", ".join(check.cases))
     lines += _part("Needs", ", ".join(all_needs(check)) or "nothing")
-    lines += ["Remedies:", *(f"  - {remedy}" for remedy in remedies), ""]
+    lines += ["Remedies:", *(f"  - {remedy}" for remedy in check.repairs), ""]
     lines += _codes(CODES.get(check.id, {}))
     lines += [f"Run it: verify --only {check.id}"]
     return "\n".join(lines)
@@ -46,10 +45,10 @@ def _codes(meanings: Mapping[int, Meaning]) -> List[str]:
     return ["Codes:", *(line for lines in wrapped for line in lines), ""] if rows else []
 
 
-def _first(text: object) -> str:
-    """The first paragraph of a docstring; a partial's own docstring says nothing about the check."""
-    plain = str(text or "").strip().split("\n\n")[0]
-    return "" if plain.startswith("partial(") else " ".join(plain.split())
+def _what(probe: Probe) -> str:
+    """The first paragraph of the probe's docstring; a partial's own docstring says nothing about the check."""
+    function = probe.func if isinstance(probe, partial) else probe
+    return " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
 
 
 def _part(name: str, text: str) -> List[str]:

@@ -37,6 +37,11 @@ class Level(str, Enum):
     MULTI_GPU = "multi-gpu"
     MULTI_NODE = "multi-node"
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the checks of this level run on a GPU of this machine."""
+        return self in (Level.GPU, Level.MULTI_GPU)
+
 
 class Isolation(str, Enum):
     """Where a probe runs.
@@ -83,9 +88,11 @@ Evaluate = Callable[[Facts, Claims], Verdict]
 class Check:
     """One link of the chain: data, a probe that does I/O, and an evaluation that is pure.
 
-    ``needs`` names the checks that must not have failed for this one to mean anything;
-    when one of them failed, this one is skipped as blocked by it. ``cases`` are the ids of the
-    known ways to break that it sees (``verify --list --cases``).
+    ``needs`` names the checks without whose pass this one means nothing: where one of them failed, this one is
+    skipped as blocked by it. ``why`` and ``repairs`` are for ``verify explain ID``. ``quick`` checks are in the
+    profile quick. Checks with ``needs_claims`` compare with the image's claims and are required inside an image only.
+    A check of a ``package`` is required only where the package is installed or claimed. ``cases`` are the ids of
+    the known ways to break that it sees (``verify --list --cases``); the registry fills them in.
     """
 
     id: str
@@ -97,6 +104,11 @@ class Check:
     needs: Tuple[str, ...] = ()
     isolation: Isolation = Isolation.NONE
     timeout: float = 20.0
+    why: str = ""
+    repairs: Tuple[str, ...] = ()
+    quick: bool = False
+    needs_claims: bool = False
+    package: str = ""
     cases: Tuple[str, ...] = ()
 
 

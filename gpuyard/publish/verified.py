@@ -17,7 +17,6 @@ from verify.model import Finding, Level, Status
 
 PROFILE = "default"
 """The profile of a run that left nothing out."""
-ON_GPU = (Level.GPU, Level.MULTI_GPU)
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Report:
 
 def on_gpu(report: Mapping[str, Any]) -> bool:
     """Whether a check of a report ran on a GPU and passed."""
-    levels = {level.value for level in ON_GPU}
+    levels = {level.value for level in Level if level.on_gpu}
     return any(entry["level"] in levels and entry["status"] == "pass" for entry in report["findings"])
 
 

@@ -12,9 +12,9 @@ from gpuyard import paths
 from gpuyard.engine.preflight import CONFIGURE, TOOLKIT
 from verify.codes import CUDA, NVML, Meaning
 from verify.engine.registry import CHECKS
-from verify.explanations import WHY
 
 _ERRORS = (304, 802, 803, 804)
+_CHECKS = {check.id: check for check in CHECKS}
 PAGE = paths.ROOT / "docs" / "troubleshooting.md"
 
 
@@ -29,8 +29,8 @@ class Advice:
 
 def by_check(name: str) -> Advice:
     """What a check of the suite says of itself."""
-    why, steps = WHY[name]
-    return Advice(why, steps, f"verify --only {name}")
+    check = _CHECKS[name]
+    return Advice(check.why, check.repairs, f"verify --only {name}")
 
 
 def by_code(known: Meaning, name: str) -> Advice:
@@ -131,8 +131,8 @@ def _code(code: int, known: Meaning) -> tuple[str, ...]:
 
 
 def _check(name: str) -> tuple[str, ...]:
-    why, remedies = WHY[name]
-    return (f"`{name}`", why, _steps(remedies))
+    check = _CHECKS[name]
+    return (f"`{name}`", check.why, _steps(check.repairs))
 
 
 def _steps(remedies: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from tests.containers import Run
 from tests.faults.conftest import VerifyWith
 from verify.checks.compute.compile import NO_COMPILER
-from verify.checks.compute.shm import TOO_SMALL, evaluate
+from verify.checks.compute.dataloader import TOO_SMALL, evaluate
 from verify.model import Claims, Status
 
 pytestmark = [pytest.mark.image, pytest.mark.full]
@@ -52,13 +52,13 @@ def facts_of(run: Run, module: str, probe: str, **options: object) -> dict[str, 
 
 def test_torchs_words_for_a_missing_compiler_are_known(run: Run) -> None:
     """No compiler on PATH and none by variable: one of the texts that the suite looks for."""
-    said = str(facts_of(run, "compute_compile", "probe_cpu", environment={"PATH": "/opt/venv/bin"})["error"])
+    said = str(facts_of(run, "compute.compile", "probe_cpu", environment={"PATH": "/opt/venv/bin"})["error"])
     assert any(text in said for text in NO_COMPILER), said
 
 
 def test_a_full_shared_memory_is_blamed_whatever_torch_says(run: Run) -> None:
     """Docker's 64 MB under two workers: torch's text depends on who meets the end first, the verdict does not."""
-    facts = facts_of(run, "compute_shm", "probe", shm_size="64m")
+    facts = facts_of(run, "compute.dataloader", "probe", shm_size="64m")
     assert any(text in str(facts["error"]) for text in (*TOO_SMALL, "exited unexpectedly")), facts
     verdict = evaluate(facts, Claims({}, {}))
     assert verdict.status is Status.FAIL

@@ -18,7 +18,7 @@ FILES = (
     "reference/test_models.py",
     "reference/test_training.py",
     "checks/test_compute.py",
-    "checks/test_compute_shm.py",
+    "checks/test_dataloader.py",
     "checks/test_train.py",
     "checks/test_operators.py",
     "checks/test_distributed.py",

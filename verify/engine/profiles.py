@@ -13,11 +13,6 @@ ADVISORY_GROUPS = frozenset({"shm", "limits", "environment", "network"})
 """They depend on how somebody started the container, not on the image: red in the table, but the
 default profile does not require them, so that a plain ``docker run IMAGE verify`` judges the image."""
 
-NEED_CLAIMS = frozenset(
-    ["python", "user-site", "driver-files", "image-env", "torch-versions", "lock", "lock-strays", "workspace"]
-)
-"""Outside an image they have nothing to compare with and are required only by the profile image."""
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -27,7 +22,7 @@ class Profile:
     purpose: str
     levels: Tuple[Level, ...]
     groups: Tuple[str, ...] = ()
-    ids: Tuple[str, ...] = ()
+    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,22 +35,6 @@ class Plan:
     absent: Tuple[str, ...] = ()
 
 
-NEED_PACKAGE = {
-    "imports": "pandas",
-    "numpy-bridge": "numpy",
-    "torchvision-nms": "torchvision",
-    "torchaudio-resample": "torchaudio",
-    "train-gpt2": "transformers",
-    "train-gpt2-gpu": "transformers",
-}
-
-QUICK = (
-    *("shm-type", "shm-size", "limit-nofile", "limit-memlock", "limit-stack", "memory-kills"),
-    *("user-site", "loader-path", "image-env", "resources", "threads", "decoys"),
-    *("visible-devices", "device-nodes", "libcuda", "nvml"),
-)
-"""Plain looks at the machine. libcuda is loaded, never started: cuInit takes seconds on large hosts."""
-
 _ONE_MACHINE = (Level.IMAGE, Level.CONTAINER, Level.CPU)
 PROFILES = (
     Profile("default", "everything that fits this machine", tuple(Level)),
@@ -63,7 +42,7 @@ PROFILES = (
     Profile("cpu", "all that needs no GPU", _ONE_MACHINE),
     Profile("gpu", "all that one GPU can prove", (*_ONE_MACHINE, Level.GPU)),
     Profile("multi-gpu", "all that several GPUs can prove", (*_ONE_MACHINE, Level.GPU, Level.MULTI_GPU)),
-    Profile("quick", "half a second: no torch, no cuInit", (), ids=QUICK),
+    Profile("quick", "half a second: no torch, no cuInit", (), quick=True),
     Profile("train", "shared memory and the training steps", (), ("shm", "train")),
 )
 
@@ -94,7 +73,7 @@ def plan_profile(
     several GPUs only where there are several; the image's own list is added to it. ``level`` leaves
     out what needs more of a machine, but for what ``require`` names.
     """
-    chosen = {c.id for c in checks if c.level in profile.levels or c.group in profile.groups or c.id in profile.ids}
+    chosen = {c.id for c in checks if _has(profile, c)}
     must = set(chosen)
     absent: Tuple[str, ...] = ()
     if profile.name == "quick":
@@ -103,8 +82,8 @@ def plan_profile(
         own, absent = _claimed(checks, claims)
         must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks) | own
     if profile.name != "image" and not claims.image:
-        must -= NEED_CLAIMS
-    must -= _without_package(claims)
+        must -= {c.id for c in checks if c.needs_claims}
+    must -= _without_package(checks, claims)
     if level:
         chosen &= set(at_most(checks, level))
         must &= chosen
@@ -124,10 +103,16 @@ def _plan(name: str, checks: List[Check], chosen: Iterable[str], must: Set[str],
     return Plan(name, [c for c in checks if c.id in selected], required, absent)
 
 
-def _without_package(claims: Claims) -> Set[str]:
+def _has(profile: Profile, check: Check) -> bool:
+    return check.level in profile.levels or check.group in profile.groups or (profile.quick and check.quick)
+
+
+def _without_package(checks: List[Check], claims: Claims) -> Set[str]:
     """Checks of a package that is neither installed nor claimed: nobody said that it should work here."""
     claimed = claims.image.get("packages") or {}
-    return {c for c, name in NEED_PACKAGE.items() if name not in claimed and importlib.util.find_spec(name) is None}
+    return {
+        c.id for c in checks if c.package and c.package not in claimed and importlib.util.find_spec(c.package) is None
+    }
 
 
 def _fits(check: Check, gpus: int) -> bool:

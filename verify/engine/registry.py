@@ -7,35 +7,41 @@ from dataclasses import replace
 from typing import Dict, Iterable, List, Set
 
 from verify.cases import cases_of
-from verify.checks.compute import checks as compute
+from verify.checks.compute import compile, dataloader, libraries, matmul, operators
+from verify.checks.compute import gpu as compute_gpu
 from verify.checks.container import limits, network, process, shm, surroundings
 from verify.checks.distributed import data_parallel, ranks
 from verify.checks.driver import devices, driver, gpu, gpu_health
-from verify.checks.image import environment, imports, loaded, native, packages, torch_libs
+from verify.checks.image import environment, imports, loaded, native, packages, torch_libs, variables
 from verify.checks.train import learning, speed
 from verify.model import Check, Isolation, Level
 
 TORCH_IMPORT = "torch-import"
 TORCH_CUDA = "torch-cuda"
-ON_GPU = (Level.GPU, Level.MULTI_GPU)
 
 _CHAIN: List[Check] = [
     *environment.CHECKS,
+    *variables.CHECKS,
     *packages.CHECKS,
     *native.CHECKS,
     *surroundings.CHECKS,
     *shm.CHECKS,
     *limits.CHECKS,
     *process.CHECKS,
-    loaded.CHECKS[0],
+    *loaded.BEFORE_IMPORT,
     *network.CHECKS,
     *torch_libs.CHECKS,
-    loaded.CHECKS[1],
+    *loaded.AFTER_IMPORT,
     *devices.CHECKS,
     *driver.CHECKS,
     *gpu_health.CHECKS,
     *gpu.CHECKS,
-    *compute.CHECKS,
+    *libraries.CHECKS,
+    *matmul.CHECKS,
+    *operators.CHECKS,
+    *dataloader.CHECKS,
+    *compile.CHECKS,
+    *compute_gpu.CHECKS,
     *imports.CHECKS,
     *ranks.CHECKS,
     *data_parallel.CHECKS,
@@ -90,7 +96,7 @@ def all_needs(check: Check) -> List[str]:
     """What the check needs, with what every check needs that runs with torch, or with torch on a GPU."""
     implied = []
     if check.isolation is Isolation.TORCH:
-        implied = [TORCH_IMPORT, TORCH_CUDA] if check.level in ON_GPU else [TORCH_IMPORT]
+        implied = [TORCH_IMPORT, TORCH_CUDA] if check.level.on_gpu else [TORCH_IMPORT]
     return [*(need for need in implied if need != check.id), *check.needs]
 
 

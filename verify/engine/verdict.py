@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from verify.model import Finding, Level, Status
+from verify.model import Finding, Status
 
 PASSED, FAILED, USAGE, NOT_RUN = 0, 1, 2, 3
-
-ON_GPU = (Level.GPU, Level.MULTI_GPU)
 
 NO_GPU = (
     "No GPU was given to this container: a required check needs one. "
@@ -66,7 +64,7 @@ def _not_run(findings: Sequence[Finding]) -> str:
     """The first required check that could not run and, where that is the reason, that there is no GPU."""
     silent = [f for f in findings if f.required and f.verdict.status in (Status.SKIP, Status.UNKNOWN)]
     plain = [f for f in silent if not f.verdict.data.get("blocked_by")]
-    gpu = [f for f in plain if f.level in ON_GPU and f.verdict.status is Status.SKIP]
+    gpu = [f for f in plain if f.level.on_gpu and f.verdict.status is Status.SKIP]
     others = [f for f in plain if f not in gpu] or ([] if gpu else silent)
     parts = []
     if others:

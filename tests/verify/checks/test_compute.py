@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests.verify.suite import CLAIMS, NO_CLAIMS
-from verify.checks.compute import checks, compile, matmul
+from verify.checks.compute import compile, dataloader, gpu, libraries, matmul, operators
 from verify.model import Check, Facts, Isolation, Owner, Status, Verdict
 
 MIB = 2**20
-CHECKS = {check.id: check for check in checks.CHECKS}
+MODULES = (libraries, matmul, operators, dataloader, compile, gpu)
+CHECKS: dict[str, Check] = {check.id: check for module in MODULES for check in module.CHECKS}
 BLOCK = {"device": "cuda:0", "free": 900 * MIB, "total": 999 * MIB, "wrong": 0, "held": 256 * MIB, "kept": 0}
 PRODUCT: dict[str, Any] = {"device": "cuda:0", "name": "Fake", "errors": {"fp32": 1e-7, "bf16": 2e-3, "fp16": 2e-4}}
 
@@ -60,7 +61,7 @@ BAD: list[tuple[str, Facts]] = [
     ("checkpoint-gpu", {**KEPT, "again": False}),
     ("cuda-errors", {"raised": ""}),
 ]
-GPU = [check for check in checks.CHECKS if check.level.value == "gpu"]
+GPU = [check for check in CHECKS.values() if check.level.value == "gpu"]
 
 
 def judge(check_id: str, facts: Facts) -> Verdict:
@@ -70,7 +71,7 @@ def judge(check_id: str, facts: Facts) -> Verdict:
 def test_every_check_has_its_example() -> None:
     """And runs with torch in a child of its own."""
     assert set(GOOD) == set(CHECKS)
-    assert {check.isolation for check in checks.CHECKS} == {Isolation.TORCH}
+    assert {check.isolation for check in CHECKS.values()} == {Isolation.TORCH}
 
 
 @pytest.mark.parametrize("check_id", GOOD)
@@ -150,9 +151,9 @@ def test_gpu_checks_fail_on_a_sign_without_a_working_gpu(check: Check, monkeypat
 
 
 PROBES: list[tuple[str, Callable[[], Facts]]] = [
-    ("numpy-bridge", checks.probe_numpy),
-    ("torchvision-nms", checks.probe_torchvision),
-    ("torchaudio-resample", checks.probe_torchaudio),
+    ("numpy-bridge", libraries.probe_numpy),
+    ("torchvision-nms", libraries.probe_torchvision),
+    ("torchaudio-resample", libraries.probe_torchaudio),
     ("matmul-cpu", matmul.probe_cpu),
 ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.verify.suite import CLAIMS, NO_CLAIMS
-from verify.checks.image import environment, packages
+from verify.checks.image import environment, packages, variables
 from verify.checks.image.torch_files import _assignments, torch_folders
 from verify.model import Claims, Owner, Status, Verdict
 
@@ -122,14 +122,14 @@ def test_a_clean_loaders_path_passes() -> None:
 
 def test_tuning_variables_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of NCCL, OpenMP and CUDA count; a cache's folder does not."""
-    for name in list(environment.probe_tuning()["set"]):
+    for name in list(variables.probe_tuning()["set"]):
         monkeypatch.delenv(name)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/tmp/x")
-    assert environment.evaluate_tuning(environment.probe_tuning(), CLAIMS).status is P
+    assert variables.evaluate_tuning(variables.probe_tuning(), CLAIMS).status is P
     monkeypatch.setenv("NCCL_P2P_DISABLE", "1")
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
     assert is_failure(
-        environment.evaluate_tuning(environment.probe_tuning(), CLAIMS), "NCCL_P2P_DISABLE", "CUDA_LAUNCH_BLOCKING"
+        variables.evaluate_tuning(variables.probe_tuning(), CLAIMS), "NCCL_P2P_DISABLE", "CUDA_LAUNCH_BLOCKING"
     )
 
 
@@ -144,8 +144,8 @@ def test_tuning_variables_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_variables_that_lie_fail(change: dict[str, Any]) -> None:
     """Each of the image's variables is compared with the claims."""
     good = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility", "PYTORCH_VERSION": "9.9.9", "missing": []}
-    assert environment.evaluate_environment(good, CLAIMS).status is P
-    assert is_failure(environment.evaluate_environment({**good, **change}, CLAIMS), next(iter(change.values()))[0][:3])
+    assert variables.evaluate_environment(good, CLAIMS).status is P
+    assert is_failure(variables.evaluate_environment({**good, **change}, CLAIMS), next(iter(change.values()))[0][:3])
 
 
 def test_versions_are_compared_with_the_claims() -> None:

@@ -67,7 +67,7 @@ def test_nothing_measured_is_no_pass(facts: Any) -> None:
 
 def test_the_real_checkpoint_keeps_every_bit() -> None:
     """Model and optimizer, and the same again from the same seed."""
-    verdict = operators.evaluate_keeps(operators.probe_keeps("cpu"), CLAIMS)
+    verdict = operators.evaluate_checkpoint(operators.probe_checkpoint("cpu"), CLAIMS)
     assert verdict.status is Status.PASS, verdict.observed
 
 
@@ -81,13 +81,15 @@ def test_a_lossy_checkpoint_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return state
 
     monkeypatch.setattr(torch, "load", lossy)
-    assert "loaded checkpoint differs" in operators.evaluate_keeps(operators.probe_keeps("cpu"), CLAIMS).observed
+    assert (
+        "loaded checkpoint differs" in operators.evaluate_checkpoint(operators.probe_checkpoint("cpu"), CLAIMS).observed
+    )
 
 
 def test_a_run_that_does_not_repeat_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the seed the second run takes another course."""
     monkeypatch.setattr(torch, "manual_seed", lambda _seed: None)
-    assert "second run" in operators.evaluate_keeps(operators.probe_keeps("cpu"), CLAIMS).observed
+    assert "second run" in operators.evaluate_checkpoint(operators.probe_checkpoint("cpu"), CLAIMS).observed
 
 
 @pytest.mark.parametrize(
@@ -96,4 +98,4 @@ def test_a_run_that_does_not_repeat_is_found(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_an_error_has_to_be_raised_and_to_name_cuda(raised: str, status: Status) -> None:
     """Silence is the worst answer."""
-    assert operators.evaluate_raises({"raised": raised}, CLAIMS).status is status
+    assert operators.evaluate_cuda_error({"raised": raised}, CLAIMS).status is status

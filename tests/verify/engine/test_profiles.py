@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.verify.suite import CLAIMS, NO_CLAIMS, fake
-from verify.engine.profiles import NEED_CLAIMS, Plan, UnknownProfile, find_profile, plan_only, plan_profile
+from verify.engine.profiles import Plan, UnknownProfile, find_profile, plan_only, plan_profile
 from verify.engine.registry import CHECKS, UnknownName, at_most, resolve
-from verify.model import Claims, Level
+from verify.model import Check, Claims, Level
 
 SMALL = [
     fake("files", level=Level.IMAGE, group="image"),
@@ -95,10 +95,9 @@ def test_a_level_leaves_out_what_needs_more() -> None:
     assert small.absent == ()
 
 
-@pytest.mark.parametrize("name", sorted(NEED_CLAIMS))
-def test_outside_an_image_a_check_of_claims_is_skipped(name: str) -> None:
+@pytest.mark.parametrize("check", [c for c in CHECKS if c.needs_claims], ids=lambda check: check.id)
+def test_outside_an_image_a_check_of_claims_is_skipped(check: Check) -> None:
     """Each check that is not required outside an image does skip there, with the reason."""
-    check = next(check for check in CHECKS if check.id == name)
     verdict = check.evaluate(check.probe(), NO_CLAIMS)
     assert verdict.status.value == "skip"
     assert "not inside a gpuyard image" in verdict.observed
@@ -106,7 +105,7 @@ def test_outside_an_image_a_check_of_claims_is_skipped(name: str) -> None:
 
 def test_every_other_check_means_something_without_claims() -> None:
     """No check but those listed skips for want of claims."""
-    plain = [c for c in CHECKS if c.isolation.value == "none" and c.id not in NEED_CLAIMS]
+    plain = [c for c in CHECKS if c.isolation.value == "none" and not c.needs_claims]
     assert plain
     for check in plain:
         assert "not inside" not in check.evaluate(check.probe(), NO_CLAIMS).observed, check.id

@@ -70,8 +70,10 @@ def evaluate(owner: Owner, facts: Facts, _claims: Claims) -> Verdict:
     return passed(observed, EXPECTED)
 
 
+_check = partial(Check, isolation=Isolation.TORCH, timeout=240.0)
+
 CHECKS: List[Check] = [
-    Check(
+    _check(
         id="torch-compile",
         group="compile",
         level=Level.CPU,
@@ -79,10 +81,10 @@ CHECKS: List[Check] = [
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
         needs=("compiler",),
-        isolation=Isolation.TORCH,
-        timeout=240.0,
+        why="Inductor must find a compiler and give eager's values.",
+        repairs=("verify --only compiler", "make TORCHINDUCTOR_CACHE_DIR writable"),
     ),
-    Check(
+    _check(
         id="torch-compile-gpu",
         group="gpu",
         level=Level.GPU,
@@ -90,7 +92,7 @@ CHECKS: List[Check] = [
         probe=probe_gpu,
         evaluate=partial(evaluate, Owner.IMAGE),
         needs=GPU_WORKS,
-        isolation=Isolation.TORCH,
-        timeout=240.0,
+        why="Triton needs a C compiler and the driver's library to build its first kernel.",
+        repairs=("verify --only compiler,libcuda",),
     ),
 ]

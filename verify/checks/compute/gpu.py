@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from typing import Any, Dict, List
 
+from verify import remedies
 from verify.checks.compute.common import GPU_WORKS, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed
@@ -95,27 +97,27 @@ def evaluate_nccl(facts: Facts, _claims: Claims) -> Verdict:
     return passed(observed, NCCL_EXPECTED)
 
 
+_check = partial(Check, level=Level.GPU, needs=GPU_WORKS, isolation=Isolation.TORCH)
+
 CHECKS: List[Check] = [
-    Check(
+    _check(
         id="cuda-memory",
         group="gpu",
-        level=Level.GPU,
         title="GPU memory is given and taken back",
         probe=probe_memory,
         evaluate=evaluate_memory,
-        needs=GPU_WORKS,
-        isolation=Isolation.TORCH,
         timeout=60.0,
+        why="Memory must hold what was written to it and be given back.",
+        repairs=("nvidia-smi on the host",),
     ),
-    Check(
+    _check(
         id="nccl-one-rank",
         group="nccl",
-        level=Level.GPU,
         title="NCCL starts on one GPU",
         probe=probe_nccl,
         evaluate=evaluate_nccl,
-        needs=GPU_WORKS,
-        isolation=Isolation.TORCH,
         timeout=90.0,
+        why="NCCL must start before several GPUs can be tried.",
+        repairs=("NCCL_DEBUG=INFO shows where it stops", remedies.SHM),
     ),
 ]

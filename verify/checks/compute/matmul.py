@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Dict, List, Mapping, Optional
 
+from verify import remedies
 from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed
@@ -101,18 +102,20 @@ def _summary(device: Mapping[str, Any]) -> str:
     return f"{device['device']} {device['name']}".strip() + f": {errors}"
 
 
+_check = partial(Check, isolation=Isolation.TORCH, timeout=90.0)
+
 CHECKS: List[Check] = [
-    Check(
+    _check(
         id="matmul-cpu",
         group="compute",
         level=Level.CPU,
         title="Matrix products on the CPU have the right values",
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
-        isolation=Isolation.TORCH,
-        timeout=90.0,
+        why="Wrong numbers are worse than no numbers: products are compared with exact ones.",
+        repairs=(remedies.LOCKED,),
     ),
-    Check(
+    _check(
         id="matmul-gpu",
         group="gpu",
         level=Level.GPU,
@@ -120,7 +123,7 @@ CHECKS: List[Check] = [
         probe=probe_gpu,
         evaluate=partial(evaluate, Owner.HOST),
         needs=GPU_WORKS,
-        isolation=Isolation.TORCH,
-        timeout=90.0,
+        why="A kernel must run on every GPU and give the CPU's values, in each precision.",
+        repairs=("verify --only driver", "nvidia-smi on the host: look for Xid and ECC errors"),
     ),
 ]

@@ -7,6 +7,7 @@ import io
 from functools import partial
 from typing import Any, Dict, List, Mapping
 
+from verify import remedies
 from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed
@@ -18,8 +19,8 @@ WRONG = {
     Owner.IMAGE: "rebuild the image from its lock; if it stays, test the machine's memory and CPU",
     Owner.HOST: "take the GPU out of use and test it (dcgmi diag -r 3)",
 }
-KEEPS = "a saved checkpoint comes back bit for bit, and one seed gives one course"
-RAISES = "an index out of range on the GPU raises an error in Python"
+CHECKPOINT = "a saved checkpoint comes back bit for bit, and one seed gives one course"
+CUDA_ERROR = "an index out of range on the GPU raises an error in Python"
 
 
 def probe_cpu() -> Facts:
@@ -67,13 +68,13 @@ def evaluate(owner: Owner, facts: Facts, _claims: Claims) -> Verdict:
     return passed(text, EXPECTED)
 
 
-def probe_keeps(device: str) -> Facts:
+def probe_checkpoint(device: str) -> Facts:
     """Train two steps, save, load, compare every bit; train again from the same seed and compare."""
-    measure = partial(_keep, device)
+    measure = partial(_checkpoint, device)
     return attempt(measure) if device == "cpu" else attempt_on_gpu(measure)
 
 
-def _keep(device: str) -> Dict[str, Any]:
+def _checkpoint(device: str) -> Dict[str, Any]:
     import torch
 
     first, second = _two_steps(device), _two_steps(device)
@@ -105,19 +106,19 @@ def _mark(state: Mapping[str, Any]) -> str:
     return hashlib.sha256(b"".join(tensor.cpu().numpy().tobytes() for tensor in tensors)).hexdigest()
 
 
-def evaluate_keeps(facts: Facts, _claims: Claims) -> Verdict:
+def evaluate_checkpoint(facts: Facts, _claims: Claims) -> Verdict:
     """Pass if nothing changed on the way to the checkpoint and back, nor from run to run."""
-    verdict = unmeasured(facts, KEEPS, WRONG[Owner.IMAGE], Owner.IMAGE)
+    verdict = unmeasured(facts, CHECKPOINT, WRONG[Owner.IMAGE], Owner.IMAGE)
     if verdict:
         return verdict
     faults = [] if facts["loaded"] else ["the loaded checkpoint differs from what was saved"]
     faults += [] if facts["again"] else ["a second run with the same seed differs"]
     if faults:
-        return failed("; ".join(faults), KEEPS, WRONG[Owner.HOST], Owner.HOST)
-    return passed(f"{facts['device']}: {facts['bytes']} bytes saved and loaded bit for bit, twice the same", KEEPS)
+        return failed("; ".join(faults), CHECKPOINT, WRONG[Owner.HOST], Owner.HOST)
+    return passed(f"{facts['device']}: {facts['bytes']} bytes saved and loaded bit for bit, twice the same", CHECKPOINT)
 
 
-def probe_raises() -> Facts:
+def probe_cuda_error() -> Facts:
     """Ask the GPU for an index that does not exist and wait for it; the context is lost with this child."""
     return attempt_on_gpu(_provoke)
 
@@ -132,26 +133,65 @@ def _provoke() -> Dict[str, Any]:
     return {"raised": ""}
 
 
-def evaluate_raises(facts: Facts, _claims: Claims) -> Verdict:
+def evaluate_cuda_error(facts: Facts, _claims: Claims) -> Verdict:
     """Pass if the error came, and named CUDA; without it a training would go on with garbage."""
-    verdict = unmeasured(facts, RAISES, WRONG[Owner.HOST], Owner.HOST)
+    verdict = unmeasured(facts, CUDA_ERROR, WRONG[Owner.HOST], Owner.HOST)
     if verdict:
         return verdict
     if "CUDA" not in facts["raised"]:
         seen = facts["raised"] or "no error at all"
-        return failed(f"an index out of range gave {seen}", RAISES, "update the driver", Owner.HOST)
-    return passed(facts["raised"], RAISES)
+        return failed(f"an index out of range gave {seen}", CUDA_ERROR, "update the driver", Owner.HOST)
+    return passed(facts["raised"], CUDA_ERROR)
 
 
-def _check(check_id: str, level: Level, title: str, probe: Any, evaluate: Any) -> Check:
-    group, needs = ("gpu", GPU_WORKS) if level is Level.GPU else ("compute", ())
-    return Check(check_id, group, level, title, probe, evaluate, needs, Isolation.TORCH, 120.0)
-
+_check = partial(Check, group="gpu", level=Level.GPU, isolation=Isolation.TORCH, timeout=120.0)
 
 CHECKS: List[Check] = [
-    _check("operators-cpu", Level.CPU, "Convolution, LSTM, attention", probe_cpu, partial(evaluate, Owner.IMAGE)),
-    _check("checkpoint-cpu", Level.CPU, "Checkpoints and seeds hold", partial(probe_keeps, "cpu"), evaluate_keeps),
-    _check("operators-gpu", Level.GPU, "The same on every GPU", probe_gpu, partial(evaluate, Owner.HOST)),
-    _check("checkpoint-gpu", Level.GPU, "The same on the GPU", partial(probe_keeps, "cuda:0"), evaluate_keeps),
-    _check("cuda-errors", Level.GPU, "CUDA errors are raised", probe_raises, evaluate_raises),
+    _check(
+        id="operators-cpu",
+        group="compute",
+        level=Level.CPU,
+        title="Convolution, LSTM, attention",
+        probe=probe_cpu,
+        evaluate=partial(evaluate, Owner.IMAGE),
+        why="Convolution, LSTM, attention and their gradients are compared with exact ones.",
+        repairs=(remedies.LOCKED,),
+    ),
+    _check(
+        id="checkpoint-cpu",
+        group="compute",
+        level=Level.CPU,
+        title="Checkpoints and seeds hold",
+        probe=partial(probe_checkpoint, "cpu"),
+        evaluate=evaluate_checkpoint,
+        why="What was saved must come back bit for bit, and one seed must give one course.",
+        repairs=(remedies.LOCKED,),
+    ),
+    _check(
+        id="operators-gpu",
+        title="The same on every GPU",
+        probe=probe_gpu,
+        evaluate=partial(evaluate, Owner.HOST),
+        needs=GPU_WORKS,
+        why="cuDNN's and attention's kernels must give the CPU's values, forwards and backwards, in each precision.",
+        repairs=("nvidia-smi on the host: look for Xid and ECC errors", "verify --only cudnn"),
+    ),
+    _check(
+        id="checkpoint-gpu",
+        title="The same on the GPU",
+        probe=partial(probe_checkpoint, "cuda:0"),
+        evaluate=evaluate_checkpoint,
+        needs=GPU_WORKS,
+        why="The same from a GPU's memory.",
+        repairs=("dcgmi diag -r 3",),
+    ),
+    _check(
+        id="cuda-errors",
+        title="CUDA errors are raised",
+        probe=probe_cuda_error,
+        evaluate=evaluate_cuda_error,
+        needs=GPU_WORKS,
+        why="An error that is not raised lets a training go on with garbage.",
+        repairs=("update the host's driver",),
+    ),
 ]

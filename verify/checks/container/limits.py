@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import resource
+from functools import partial
 from pathlib import Path
-from typing import Any, List
+from typing import List
 
 from verify.model import Check, Claims, Facts, Level, Owner, Verdict
 from verify.probes import system
@@ -78,20 +79,43 @@ def evaluate_memory_kills(facts: Facts, _claims: Claims) -> Verdict:
     return passed(f"{expected}{limit}" + (f"; the limit was hit {hits} times" if hits else ""), expected)
 
 
-def _check(check_id: str, title: str, evaluate: Any) -> Check:
-    return Check(check_id, "limits", Level.CONTAINER, title, probe_limits, evaluate)
-
+_check = partial(Check, group="limits", level=Level.CONTAINER)
 
 CHECKS: List[Check] = [
-    _check("limit-nofile", "Enough open files", evaluate_nofile),
-    _check("limit-memlock", "Enough lockable memory", evaluate_memlock),
-    _check("limit-stack", "Enough stack", evaluate_stack),
-    Check(
-        "memory-kills",
-        "limits",
-        Level.CONTAINER,
-        "The kernel killed no process for memory",
-        probe_memory_kills,
-        evaluate_memory_kills,
+    _check(
+        id="limit-nofile",
+        title="Enough open files",
+        probe=probe_limits,
+        evaluate=evaluate_nofile,
+        why="Each tensor that workers share takes a file descriptor: 'Too many open files'.",
+        repairs=("docker run --ulimit nofile=65536:65536 ...",),
+        quick=True,
+    ),
+    _check(
+        id="limit-memlock",
+        title="Enough lockable memory",
+        probe=probe_limits,
+        evaluate=evaluate_memlock,
+        why="InfiniBand pins memory; without it the limit does not matter.",
+        repairs=("docker run --ulimit memlock=-1 --cap-add IPC_LOCK ...",),
+        quick=True,
+    ),
+    _check(
+        id="limit-stack",
+        title="Enough stack",
+        probe=probe_limits,
+        evaluate=evaluate_stack,
+        why="A small stack crashes compilers and threads without a message.",
+        repairs=("docker run --ulimit stack=67108864 ...",),
+        quick=True,
+    ),
+    _check(
+        id="memory-kills",
+        title="The kernel killed no process for memory",
+        probe=probe_memory_kills,
+        evaluate=evaluate_memory_kills,
+        why="Where a container's memory ends, the kernel kills a process: workers vanish, nothing is said.",
+        repairs=("docker run --memory with more (or without)", "fewer DataLoader workers, smaller batches"),
+        quick=True,
     ),
 ]

@@ -6,8 +6,9 @@ import ctypes
 import ipaddress
 import os
 import socket
+from functools import partial
 from pathlib import Path
-from typing import Any, List, Sequence
+from typing import List, Sequence
 
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, listed, passed
@@ -90,12 +91,34 @@ def evaluate_infiniband(facts: Facts, _claims: Claims) -> Verdict:
     return passed(f"{listed(facts['nodes'])} and {VERBS}", expected)
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(check_id, "network", Level.CONTAINER, title, probe, evaluate, isolation=Isolation.CHILD, timeout=30.0)
-
+_check = partial(Check, group="network", level=Level.CONTAINER, isolation=Isolation.CHILD, timeout=30.0)
 
 CHECKS: List[Check] = [
-    _check("hostname", "The own hostname is no loopback", probe_hostname, evaluate_hostname),
-    _check("interface", "There is an interface for collectives", probe_interface, evaluate_interface),
-    _check("infiniband", "InfiniBand, if any, can be used", probe_infiniband, evaluate_infiniband),
+    _check(
+        id="hostname",
+        title="The own hostname is no loopback",
+        probe=probe_hostname,
+        evaluate=evaluate_hostname,
+        why="Ranks tell each other their hostname's address; the loopback leads nowhere, and torch only warns.",
+        repairs=(
+            "docker run --hostname NAME --network NET ...",
+            "take the name out of the line 127.0.0.1 in /etc/hosts",
+        ),
+    ),
+    _check(
+        id="interface",
+        title="There is an interface for collectives",
+        probe=probe_interface,
+        evaluate=evaluate_interface,
+        why="A wrong NCCL_SOCKET_IFNAME ends in 'Unable to find address', '^docker0' alone brings lo back.",
+        repairs=("unset NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME",),
+    ),
+    _check(
+        id="infiniband",
+        title="InfiniBand, if any, can be used",
+        probe=probe_infiniband,
+        evaluate=evaluate_infiniband,
+        why="Device nodes without libibverbs: NCCL falls back to TCP without a word, and trains ten times slower.",
+        repairs=("apt-get install ibverbs-providers in your own image", "verify --only limit-memlock"),
+    ),
 ]

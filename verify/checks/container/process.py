@@ -8,8 +8,9 @@ import os
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
-from typing import Any, List
+from typing import List
 
 from verify import versions
 from verify.checks.image.torch_files import built_for_cuda
@@ -87,11 +88,24 @@ def _plain(code: str) -> str:
     return f"{digits[:-1]}.{digits[-1]}"
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(check_id, "container", Level.CONTAINER, title, probe, evaluate, isolation=Isolation.CHILD)
-
+_check = partial(Check, group="container", level=Level.CONTAINER, isolation=Isolation.CHILD)
 
 CHECKS: List[Check] = [
-    _check("threads", "Threads can be started", probe_threads, evaluate_threads),
-    _check("nvcc", "A CUDA compiler, if any, fits torch", probe_nvcc, evaluate_nvcc),
+    _check(
+        id="threads",
+        title="Threads can be started",
+        probe=probe_threads,
+        evaluate=evaluate_threads,
+        why="Docker before 20.10.10 answers EPERM to clone3: 'can't start new thread'.",
+        repairs=("upgrade the host's Docker", "docker run --security-opt seccomp=unconfined ..."),
+        quick=True,
+    ),
+    _check(
+        id="nvcc",
+        title="A CUDA compiler, if any, fits torch",
+        probe=probe_nvcc,
+        evaluate=evaluate_nvcc,
+        why="nvidia-smi, nvcc and torch each have a CUDA version; only a build needs nvcc to be torch's.",
+        repairs=("install the toolkit that the finding names", "export TORCH_CUDA_ARCH_LIST=..."),
+    ),
 ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Any, List
+from typing import List
 
+from verify import remedies
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes import system
 from verify.verdicts import failed, passed
@@ -84,11 +86,28 @@ def evaluate_shm_type(facts: Facts, _claims: Claims) -> Verdict:
     return passed("/dev/shm is tmpfs", "tmpfs")
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(check_id, "shm", Level.CONTAINER, title, probe, evaluate, isolation=Isolation.CHILD)
-
+_check = partial(Check, group="shm", level=Level.CONTAINER, isolation=Isolation.CHILD)
 
 CHECKS: List[Check] = [
-    _check("shm-type", "/dev/shm is memory", probe_shm_type, evaluate_shm_type),
-    _check("shm-size", "Shared memory is large enough", probe_shm, evaluate_shm),
+    _check(
+        id="shm-type",
+        title="/dev/shm is memory",
+        probe=probe_shm_type,
+        evaluate=evaluate_shm_type,
+        why="On a disk instead of tmpfs every batch goes through the file system.",
+        repairs=(remedies.SHM,),
+        quick=True,
+    ),
+    _check(
+        id="shm-size",
+        title="Shared memory is large enough",
+        probe=probe_shm,
+        evaluate=evaluate_shm,
+        why=(
+            "DataLoader workers hand batches over through /dev/shm, and docker gives 64 MB unless told otherwise:"
+            " 'Bus error' or 'No space left on device'."
+        ),
+        repairs=(remedies.SHM,),
+        quick=True,
+    ),
 ]

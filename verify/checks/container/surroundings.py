@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes import system
@@ -120,22 +121,41 @@ def evaluate_compiler(facts: Facts, _claims: Claims) -> Verdict:
     return passed(f"{facts['c']} and {facts['cxx']} compile", "a C and a C++ compiler that work")
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(
-        check_id,
-        "container",
-        Level.CONTAINER,
-        title,
-        probe,
-        evaluate,
-        isolation=Isolation.CHILD,
-        timeout=60.0,
-    )
-
+_check = partial(Check, group="container", level=Level.CONTAINER, isolation=Isolation.CHILD, timeout=60.0)
 
 CHECKS: List[Check] = [
-    _check("resources", "Processors and memory", probe_resources, evaluate_resources),
-    _check("caches", "Caches can be written", probe_folders, evaluate_folders),
-    _check("workspace", "The working folder can be written", probe_workspace, evaluate_workspace),
-    _check("compiler", "C and C++ compilers work", probe_compiler, evaluate_compiler),
+    _check(
+        id="resources",
+        title="Processors and memory",
+        probe=probe_resources,
+        evaluate=evaluate_resources,
+        why="A limit lower than the machine explains slow loading and processes killed without a message.",
+        repairs=("docker run --memory 8g --cpus 4 ...", "export OMP_NUM_THREADS=<number of CPUs granted>"),
+        quick=True,
+    ),
+    _check(
+        id="caches",
+        title="Caches can be written",
+        probe=probe_folders,
+        evaluate=evaluate_folders,
+        why="Compilers, model hubs and plots fail late when their cache cannot be written (another uid, read-only).",
+        repairs=("mount a writable folder there", "docker run -e HOME=/tmp ..."),
+    ),
+    _check(
+        id="workspace",
+        title="The working folder can be written",
+        probe=probe_workspace,
+        evaluate=evaluate_workspace,
+        why="A folder mounted from the host belongs to the host's user, not to the container's.",
+        repairs=("chown it on the host", "docker run --user $(id -u):$(id -g) ..."),
+        needs_claims=True,
+    ),
+    _check(
+        id="compiler",
+        title="C and C++ compilers work",
+        probe=probe_compiler,
+        evaluate=evaluate_compiler,
+        why="torch.compile writes C++ and triton writes C: without compilers they fail at the first step.",
+        repairs=("leave /usr/bin in PATH; unset CC and CXX", "apt-get install gcc g++ in your own image"),
+    ),
 ]

@@ -70,14 +70,18 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
 
 CHECKS: List[Check] = [
     Check(
-        "data-parallel",
-        "nccl",
-        Level.MULTI_GPU,
-        "DataParallel gives one GPU's result",
-        probe,
-        evaluate,
-        GPU_WORKS,
-        Isolation.TORCH,
-        120.0,
-    )
+        id="data-parallel",
+        group="nccl",
+        level=Level.MULTI_GPU,
+        title="DataParallel gives one GPU's result",
+        probe=probe,
+        evaluate=evaluate,
+        needs=GPU_WORKS,
+        isolation=Isolation.TORCH,
+        timeout=120.0,
+        why=(
+            "DataParallel splits a batch over GPUs; a bad link between them, or a GPU that idles, changes the result."
+        ),
+        repairs=("verify --only nccl-all-gpus", "use DistributedDataParallel"),
+    ),
 ]

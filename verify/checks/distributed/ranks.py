@@ -7,6 +7,7 @@ import socket
 from functools import partial
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from verify import remedies
 from verify.checks.compute.common import GPU_WORKS
 from verify.engine.isolate import run_forked
 from verify.engine.ranks import Work, run_ranks, troubles
@@ -194,23 +195,43 @@ def evaluate_gpus(facts: Facts, _claims: Claims) -> Verdict:
     return passed(f"{len(ranks)} GPUs: all values right, all-reduce {slowest:g} GB/s, {text}{peers}{note}", VALUES)
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any, timeout: float = 2 * TIMEOUT) -> Check:
-    return Check(check_id, "distributed", Level.CPU, title, probe, evaluate, isolation=Isolation.TORCH, timeout=timeout)
-
+_check = partial(Check, group="distributed", level=Level.CPU, isolation=Isolation.TORCH, timeout=2 * TIMEOUT)
 
 CHECKS: List[Check] = [
-    _check("gloo-two-ranks", "Two ranks meet and reduce", partial(probe_ranks, "gloo_rank"), evaluate_values),
-    _check("torchrun-two-ranks", "torchrun's agent starts two ranks", probe_torchrun, evaluate_values),
-    _check("ddp-gradients", "DDP averages gradients", partial(probe_ranks, "ddp_rank"), evaluate_gradients),
-    Check(
-        "nccl-all-gpus",
-        "nccl",
-        Level.MULTI_GPU,
-        "NCCL reduces right over all GPUs",
-        probe_gpus,
-        evaluate_gpus,
-        (*GPU_WORKS, "nccl-one-rank"),
-        Isolation.TORCH,
-        2 * NCCL_TIMEOUT + 60,
+    _check(
+        id="gloo-two-ranks",
+        title="Two ranks meet and reduce",
+        probe=partial(probe_ranks, "gloo_rank"),
+        evaluate=evaluate_values,
+        why="Collectives fail by hanging: two ranks must meet, and every value must be right.",
+        repairs=("verify --only network", "unset GLOO_SOCKET_IFNAME"),
+    ),
+    _check(
+        id="torchrun-two-ranks",
+        title="torchrun's agent starts two ranks",
+        probe=probe_torchrun,
+        evaluate=evaluate_values,
+        why="torchrun brings its own rendezvous, which needs the loopback and a free port.",
+        repairs=("verify --only network", "unset MASTER_ADDR MASTER_PORT"),
+    ),
+    _check(
+        id="ddp-gradients",
+        title="DDP averages gradients",
+        probe=partial(probe_ranks, "ddp_rank"),
+        evaluate=evaluate_gradients,
+        why="DDP that does not average trains every rank alone, without an error.",
+        repairs=(remedies.LOCKED,),
+    ),
+    _check(
+        id="nccl-all-gpus",
+        group="nccl",
+        level=Level.MULTI_GPU,
+        title="NCCL reduces right over all GPUs",
+        probe=probe_gpus,
+        evaluate=evaluate_gpus,
+        needs=(*GPU_WORKS, "nccl-one-rank"),
+        timeout=2 * NCCL_TIMEOUT + 60,
+        why="Between GPUs NCCL hangs where ACS or an IOMMU breaks direct access; the check tries without it.",
+        repairs=("NCCL_P2P_DISABLE=1 to confirm; ACS off in the BIOS", remedies.SHM, "--cap-add SYS_NICE"),
     ),
 ]

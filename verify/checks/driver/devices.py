@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Dict, List
 
+from verify import remedies
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes.cgroup_events import device_rules, refusal
 from verify.probes.gpu_signs import ADD_GPU, any_sign, gpu_nodes, gpu_signs, no_gpu
@@ -111,11 +113,29 @@ def _numbers(text: str) -> List[int]:
     return [int(part) for part in text.split(",") if part.strip().isdigit()]
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, isolation=Isolation.CHILD)
-
+_check = partial(Check, group="driver", level=Level.GPU, isolation=Isolation.CHILD)
 
 CHECKS: List[Check] = [
-    _check("visible-devices", "No variable hides the GPUs", probe_visible, evaluate_visible),
-    _check("device-nodes", "The GPU's device nodes are here and open", probe_nodes, evaluate_nodes),
+    _check(
+        id="visible-devices",
+        title="No variable hides the GPUs",
+        probe=probe_visible,
+        evaluate=evaluate_visible,
+        why="An empty or wrong CUDA_VISIBLE_DEVICES, or NVIDIA_VISIBLE_DEVICES=void, hides GPUs that are there.",
+        repairs=("unset CUDA_VISIBLE_DEVICES", "-e NVIDIA_VISIBLE_DEVICES=all under the NVIDIA runtime"),
+        quick=True,
+    ),
+    _check(
+        id="device-nodes",
+        title="The GPU's device nodes are here and open",
+        probe=probe_nodes,
+        evaluate=evaluate_nodes,
+        why="Without the GPU's device nodes, or where the container may not open them, every driver call fails.",
+        repairs=(
+            remedies.GIVE_GPU,
+            "nvidia-modprobe -u -c 0 on the host",
+            "recreate the container after a systemd reload",
+        ),
+        quick=True,
+    ),
 ]

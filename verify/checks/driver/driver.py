@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Dict, List, Optional
 
-from verify import versions
+from verify import remedies, versions
 from verify.checks.image.torch_files import built_for_cuda
 from verify.claims import claimed_version
 from verify.codes import Meaning, cuda_meaning, nvml_meaning
@@ -179,16 +180,51 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
     return passed(f"driver {library or 'unknown'}, {facts.get('count', '?')} GPUs", expected, driver=library)
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any, *needs: str) -> Check:
-    return Check(check_id, "driver", Level.GPU, title, probe, evaluate, needs, Isolation.CHILD, STARTS)
-
-
 BELOW = ("visible-devices", "libcuda")
 """Where one of these is broken, cuInit only repeats it; with broken device nodes its code still adds something."""
 
+_check = partial(Check, group="driver", level=Level.GPU, isolation=Isolation.CHILD, timeout=STARTS)
+
 CHECKS: List[Check] = [
-    _check("libcuda", "The driver's library is the host's", probe_libcuda, evaluate_libcuda),
-    _check("nvml", "NVML answers and fits the kernel module", probe_nvml, evaluate_nvml),
-    _check("cuda-init", "The CUDA driver initialises", probe_driver, evaluate_init, *BELOW),
-    _check("cuda-level", "The driver is new enough for this CUDA", probe_driver, evaluate_level),
+    _check(
+        id="libcuda",
+        title="The driver's library is the host's",
+        probe=probe_libcuda,
+        evaluate=evaluate_libcuda,
+        why=(
+            "The driver's library must be the host's. With the capability 'utility' only, nvidia-smi works and "
+            "torch does not."
+        ),
+        repairs=(remedies.GIVE_GPU, "docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ..."),
+        quick=True,
+    ),
+    _check(
+        id="nvml",
+        title="NVML answers and fits the kernel module",
+        probe=probe_nvml,
+        evaluate=evaluate_nvml,
+        why="After a driver upgrade the libraries and the loaded kernel module differ until the restart.",
+        repairs=("recreate the container", "restart the host", "modprobe nvidia on the host"),
+        quick=True,
+    ),
+    _check(
+        id="cuda-init",
+        title="The CUDA driver initialises",
+        probe=probe_driver,
+        evaluate=evaluate_init,
+        needs=BELOW,
+        why=(
+            "cuInit is the driver's own word: 34 stub, 46 busy, 100 no GPU, 304 device node, 802 Fabric Manager, "
+            "803 mismatch, 804 forward compatibility, 999 unknown. torch.cuda.is_available() hides it."
+        ),
+        repairs=("the finding names the repair for the code",),
+    ),
+    _check(
+        id="cuda-level",
+        title="The driver is new enough for this CUDA",
+        probe=probe_driver,
+        evaluate=evaluate_level,
+        why="Docker's CDI path does not enforce NVIDIA_REQUIRE_CUDA any more, so an old driver shows only here.",
+        repairs=("upgrade the host's driver", "use an image of an older CUDA line: gpuyard list"),
+    ),
 ]

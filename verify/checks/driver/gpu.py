@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from functools import partial
 from typing import Any, Dict, List
 
+from verify import remedies
 from verify.codes import cuda_meaning
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes import arch, system
@@ -153,23 +155,40 @@ def evaluate_memory(facts: Facts, _claims: Claims) -> Verdict:
     return passed(text, expected)
 
 
-def _check(check_id: str, title: str, probe: Any, evaluate: Any, *needs: str) -> Check:
-    return Check(
-        check_id,
-        "gpu",
-        Level.GPU,
-        title,
-        probe,
-        evaluate,
-        needs,
-        isolation=Isolation.TORCH,
-        timeout=60.0,
-    )
-
+_check = partial(Check, group="gpu", level=Level.GPU, isolation=Isolation.TORCH, timeout=60.0)
 
 CHECKS: List[Check] = [
-    _check("torch-cuda", "CUDA starts in torch", probe_start, evaluate_start, "cuda-init", "cuda-level"),
-    _check("gpu-devices", "GPUs, their names and memory", probe_devices, evaluate_devices),
-    _check("gpu-arch", "torch has code for these GPUs", probe_devices, evaluate_arch),
-    _check("gpu-memory", "The GPUs' memory is free", probe_devices, evaluate_memory),
+    _check(
+        id="torch-cuda",
+        title="CUDA starts in torch",
+        probe=probe_start,
+        evaluate=evaluate_start,
+        needs=("cuda-init", "cuda-level"),
+        why="The last step before the first kernel, in torch's own words.",
+        repairs=("verify --only driver finds the broken link below it",),
+    ),
+    _check(
+        id="gpu-devices",
+        title="GPUs, their names and memory",
+        probe=probe_devices,
+        evaluate=evaluate_devices,
+        why="Every GPU that was given to the container is one that torch can use.",
+        repairs=("unset CUDA_VISIBLE_DEVICES", remedies.GIVE_GPU),
+    ),
+    _check(
+        id="gpu-arch",
+        title="torch has code for these GPUs",
+        probe=probe_devices,
+        evaluate=evaluate_arch,
+        why="is_available() is True for a GPU that no code in torch was compiled for; the first kernel dies.",
+        repairs=("use a tag whose arch list has code for it: gpuyard list",),
+    ),
+    _check(
+        id="gpu-memory",
+        title="The GPUs' memory is free",
+        probe=probe_devices,
+        evaluate=evaluate_memory,
+        why="Memory that another process holds is missing for training.",
+        repairs=("nvidia-smi on the host",),
+    ),
 ]

@@ -52,13 +52,17 @@ def _fault(device: Mapping[str, Any]) -> Any:
 
 CHECKS: List[Check] = [
     Check(
-        "gpu-health",
-        "driver",
-        Level.GPU,
-        "The GPUs report no fault",
-        probe,
-        evaluate,
-        ("nvml",),
-        Isolation.CHILD,
-    )
+        id="gpu-health",
+        group="driver",
+        level=Level.GPU,
+        title="The GPUs report no fault",
+        probe=probe,
+        evaluate=evaluate,
+        needs=("nvml",),
+        isolation=Isolation.CHILD,
+        why=(
+            "A GPU with memory errors or a throttled clock computes, wrongly or slowly, and says so to nobody but NVML."
+        ),
+        repairs=("nvidia-smi --gpu-reset -i INDEX on the host, or a restart", "dcgmi diag -r 3; then the vendor"),
+    ),
 ]

@@ -9,10 +9,11 @@ import shutil
 import site
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Iterable, List
+from typing import Dict, Iterable, List
 
-from verify import versions
+from verify import remedies, versions
 from verify.checks.image.torch_files import torch_folders, torch_version_file
 from verify.claims import claimed_version
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
@@ -27,15 +28,7 @@ DRIVER_FILE = re.compile(
 )
 PROGRAM_FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/usr/local/nvidia/bin")
 COMPAT_FOLDERS = ("/usr/local/cuda/compat", "/usr/local/cuda/lib64", "/usr/local/lib")
-TUNING = re.compile(
-    r"(NCCL|GLOO|OMP|MKL|KMP|OPENBLAS|UCX|CUBLAS|CUDNN|TORCH_NCCL|TORCHINDUCTOR)_\w+"
-    r"|CUDA_(LAUNCH_BLOCKING|MODULE_LOADING|DEVICE_ORDER|DEVICE_MAX_CONNECTIONS|CACHE_\w+|FORCE_PTX_JIT)"
-    r"|PYTORCH_(CUDA_)?ALLOC_CONF|PYTORCH_NO_CUDA_MEMORY_CACHING|PYTORCH_NVML_BASED_CUDA_CHECK"
-    r"|NVIDIA_TF32_OVERRIDE|LD_PRELOAD"
-)
-CONSTRAINTS = ("PIP_CONSTRAINT", "UV_CONSTRAINT")
 SHADOWED = ("torch", "torchvision", "torchaudio", "triton", "numpy", "nvidia")
-NO_TUNING = ("TORCHINDUCTOR_CACHE_DIR",)
 
 
 def probe_python() -> Facts:
@@ -183,59 +176,54 @@ def evaluate_loader_path(facts: Facts, _claims: Claims) -> Verdict:
     return passed(f"LD_LIBRARY_PATH={facts['variable'] or '(unset)'}", expected)
 
 
-def probe_tuning() -> Facts:
-    """Environment variables that change speed or results."""
-    names = sorted(name for name in os.environ if TUNING.fullmatch(name) and name not in NO_TUNING)
-    return {"set": {name: os.environ[name] for name in names}}
-
-
-def evaluate_tuning(facts: Facts, _claims: Claims) -> Verdict:
-    """A baked value beats the user's under pyxis; a forgotten one makes a run slow or different."""
-    found = facts["set"]
-    if found:
-        text = "set: " + listed(f"{name}={value}" for name, value in found.items())
-        remedy = "unset them unless you mean them (docker run without -e ...); the image must set none"
-        return failed(text, "no tuning variables", remedy, Owner.START, variables=found)
-    return passed("none is set", "no tuning variables")
-
-
-def probe_environment() -> Facts:
-    """The variables the image sets for engines and hooks."""
-    names = ("NVIDIA_DRIVER_CAPABILITIES", "PYTORCH_VERSION", *CONSTRAINTS)
-    values = {name: os.environ.get(name, "") for name in names}
-    return {**values, "missing": [name for name in CONSTRAINTS if not Path(values[name] or "/none").is_file()]}
-
-
-def evaluate_environment(facts: Facts, claims: Claims) -> Verdict:
-    """Variables that contradict the packages mislead every build on top of this image."""
-    if not inside(claims):
-        return skipped(NOT_AN_IMAGE)
-    wrong = []
-    granted = str(facts["NVIDIA_DRIVER_CAPABILITIES"]).split(",")
-    if "all" not in granted and not {"compute", "utility"} <= set(granted):
-        wrong.append(f"NVIDIA_DRIVER_CAPABILITIES={facts['NVIDIA_DRIVER_CAPABILITIES']}")
-    torch = claimed_version(claims, "torch")
-    if not versions.same(str(facts["PYTORCH_VERSION"]), torch):
-        wrong.append(f"PYTORCH_VERSION={facts['PYTORCH_VERSION']}")
-    wrong += [f"{name}={facts[name]}" for name in facts["missing"]]
-    expected = f"compute,utility; PYTORCH_VERSION={torch}; a constraints file that exists"
-    if wrong:
-        remedy = "do not override the image's variables at start; if nobody did, rebuild the image"
-        return failed(f"wrong or missing: {listed(wrong)}", expected, remedy, Owner.START)
-    return passed(f"PYTORCH_VERSION={facts['PYTORCH_VERSION']}, capabilities {listed(granted)}", expected)
-
-
-def _check(check_id: str, group: str, title: str, probe: Any, evaluate: Any, apart: bool = False) -> Check:
-    isolation = Isolation.CHILD if apart else Isolation.NONE
-    return Check(check_id, group, Level.IMAGE, title, probe, evaluate, isolation=isolation)
-
+_check = partial(Check, group="image", level=Level.IMAGE)
 
 CHECKS: List[Check] = [
-    _check("python", "image", "Python is the one the image claims", probe_python, evaluate_python),
-    _check("one-torch", "packages", "One torch, built for CUDA", probe_one_torch, evaluate_one_torch),
-    _check("user-site", "image", "No packages of the user's home", probe_user_site, evaluate_user_site),
-    _check("driver-files", "image", "No driver files in the image", probe_driver_files, evaluate_driver_files),
-    _check("loader-path", "image", "No stubs, no compat for the loader", probe_loader_path, evaluate_loader_path, True),
-    _check("image-env", "image", "The image's variables say the truth", probe_environment, evaluate_environment),
-    _check("tuning-env", "environment", "No tuning variables", probe_tuning, evaluate_tuning),
+    _check(
+        id="python",
+        title="Python is the one the image claims",
+        probe=probe_python,
+        evaluate=evaluate_python,
+        why="Images have shipped with torch in one Python and another Python on PATH.",
+        repairs=(remedies.REBUILD, "leave /opt/venv/bin first in PATH"),
+        needs_claims=True,
+    ),
+    _check(
+        id="one-torch",
+        group="packages",
+        title="One torch, built for CUDA",
+        probe=probe_one_torch,
+        evaluate=evaluate_one_torch,
+        why="A second torch shadows the first, and a CPU build looks right until the first kernel.",
+        repairs=(remedies.LOCKED, remedies.FRESH),
+    ),
+    _check(
+        id="user-site",
+        title="No packages of the user's home",
+        probe=probe_user_site,
+        evaluate=evaluate_user_site,
+        why="A home mounted from the host brings its ~/.local along, whose packages shadow the image's.",
+        repairs=("set PYTHONNOUSERSITE=1, as the image does",),
+        quick=True,
+        needs_claims=True,
+    ),
+    _check(
+        id="driver-files",
+        title="No driver files in the image",
+        probe=probe_driver_files,
+        evaluate=evaluate_driver_files,
+        why="Driver files in an image fight with those that the container toolkit mounts from the host.",
+        repairs=("dpkg -S FILE names the package: do not install it", remedies.REBUILD),
+        needs_claims=True,
+    ),
+    _check(
+        id="loader-path",
+        title="No stubs, no compat for the loader",
+        probe=probe_loader_path,
+        evaluate=evaluate_loader_path,
+        isolation=Isolation.CHILD,
+        why="A stubs folder gives CUDA error 34; a compat folder gives 803 or 804 on the wrong machine.",
+        repairs=("take the folder out of LD_LIBRARY_PATH", "remove it from /etc/ld.so.conf.d and run ldconfig"),
+        quick=True,
+    ),
 ]

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, Dict, List, Sequence
 
+from verify import remedies
 from verify.checks.image.packages import FRESH, installed
 from verify.engine.isolate import run_forked
 from verify.engine.ranks import run_ranks, troubles
@@ -81,13 +82,16 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
 
 CHECKS: List[Check] = [
     Check(
-        "imports",
-        "libraries",
-        Level.CPU,
-        "The packages people start with import",
-        probe,
-        evaluate,
+        id="imports",
+        group="libraries",
+        level=Level.CPU,
+        title="The packages people start with import",
+        probe=probe,
+        evaluate=evaluate,
         isolation=Isolation.TORCH,
         timeout=120.0,
-    )
+        why="A package whose compiled part is broken, or built for another NumPy, fails in the first notebook.",
+        repairs=(remedies.LOCKED, remedies.FRESH),
+        package="pandas",
+    ),
 ]

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Iterable, List
 
+from verify import remedies
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes import system
 from verify.probes.gpu_signs import loader_folders
@@ -96,23 +97,30 @@ def _strays(paths: Iterable[str], home: str) -> List[str]:
     return [path for path in paths if not str(Path(path).resolve()).startswith(home + "/")]
 
 
-CHECKS: List[Check] = [
+BEFORE_IMPORT: List[Check] = [
     Check(
-        "decoys",
-        "environment",
-        Level.CONTAINER,
-        "No variable puts other libraries first",
-        probe_decoys,
-        evaluate_decoys,
+        id="decoys",
+        group="environment",
+        level=Level.CONTAINER,
+        title="No variable puts other libraries first",
+        probe=probe_decoys,
+        evaluate=evaluate_decoys,
+        why="A toolkit's folder in LD_LIBRARY_PATH puts its cuDNN or libstdc++ before torch's.",
+        repairs=("unset LD_LIBRARY_PATH LD_PRELOAD",),
+        quick=True,
     ),
+]
+AFTER_IMPORT: List[Check] = [
     Check(
-        "loaded-libraries",
-        "torch",
-        Level.CPU,
-        "The CUDA libraries that were loaded are torch's own",
-        probe_loaded,
-        evaluate_loaded,
+        id="loaded-libraries",
+        group="torch",
+        level=Level.CPU,
+        title="The CUDA libraries that were loaded are torch's own",
+        probe=probe_loaded,
+        evaluate=evaluate_loaded,
         isolation=Isolation.TORCH,
         timeout=60.0,
+        why="What counts is what was mapped, not what is installed.",
+        repairs=("unset LD_LIBRARY_PATH LD_PRELOAD", remedies.LOCKED),
     ),
 ]

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set
+from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Set
 
+from verify import remedies
 from verify.checks.image.packages import distributions
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes.elf import Library, read_library
@@ -144,12 +146,23 @@ def evaluate_copies(facts: Facts, _claims: Claims) -> Verdict:
     return passed("each CUDA library is here once", "each CUDA library once")
 
 
-def _check(check_id: str, title: str, evaluate: Any) -> Check:
-    apart = Isolation.CHILD
-    return Check(check_id, "packages", Level.IMAGE, title, probe_compiled, evaluate, isolation=apart, timeout=90.0)
-
+_check = partial(Check, group="packages", level=Level.IMAGE, isolation=Isolation.CHILD, timeout=90.0)
 
 CHECKS: List[Check] = [
-    _check("needed-libraries", "Compiled packages find the libraries they need", evaluate_needed),
-    _check("cuda-copies", "Each CUDA library is installed once", evaluate_copies),
+    _check(
+        id="needed-libraries",
+        title="Compiled packages find the libraries they need",
+        probe=probe_compiled,
+        evaluate=evaluate_needed,
+        why="Packages built for another CUDA major import only when they are first used, and fail then.",
+        repairs=("pip uninstall NAME (the finding names the file)", remedies.FRESH),
+    ),
+    _check(
+        id="cuda-copies",
+        title="Each CUDA library is installed once",
+        probe=probe_compiled,
+        evaluate=evaluate_copies,
+        why="With two copies of one CUDA library the first one loaded decides, and it changes with the import order.",
+        repairs=("pip uninstall NAME (the finding names the owner)", remedies.FRESH),
+    ),
 ]

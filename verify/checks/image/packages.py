@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import partial
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
 
-from verify import versions
+from verify import remedies, versions
 from verify.checks.image.torch_files import torch_version_file
 from verify.claims import claimed_version
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
@@ -181,14 +182,51 @@ def cuda_majors(have: Mapping[str, str]) -> Dict[str, List[str]]:
     return found
 
 
-def _check(check_id: str, title: str, evaluate: Any, group: str = "packages", probe: Any = probe_installed) -> Check:
-    return Check(check_id, group, Level.IMAGE, title, probe, evaluate, isolation=Isolation.CHILD, timeout=60.0)
-
+_check = partial(Check, group="packages", level=Level.IMAGE, isolation=Isolation.CHILD, timeout=60.0)
 
 CHECKS: List[Check] = [
-    _check("torch-versions", "torch, torchvision, torchaudio as claimed", evaluate_versions),
-    _check("lock", "Installed packages equal the lock", evaluate_lock),
-    _check("lock-strays", "Nothing is installed beside the lock", evaluate_strays, "environment"),
-    _check("pip-check", "All requirements are met", evaluate_requirements, probe=probe_requirements),
-    _check("cuda-majors", "One CUDA major among the packages", evaluate_cuda_majors),
+    _check(
+        id="torch-versions",
+        title="torch, torchvision, torchaudio as claimed",
+        probe=probe_installed,
+        evaluate=evaluate_versions,
+        why="Tags have claimed one torch and held another. Tag, label, claim and packages must be one truth.",
+        repairs=(remedies.LOCKED, remedies.REBUILD),
+        needs_claims=True,
+    ),
+    _check(
+        id="lock",
+        title="Installed packages equal the lock",
+        probe=probe_installed,
+        evaluate=evaluate_lock,
+        why="pip replaces locked packages, torch among them, without a word when another package asks for it.",
+        repairs=("uv pip install --no-deps --reinstall NAME==VERSION (the finding names them)", remedies.FRESH),
+        needs_claims=True,
+    ),
+    _check(
+        id="lock-strays",
+        group="environment",
+        title="Nothing is installed beside the lock",
+        probe=probe_installed,
+        evaluate=evaluate_strays,
+        why="A package that is not in the lock came in unpinned.",
+        repairs=("nothing, if you installed it yourself", "add it to the lock and rebuild"),
+        needs_claims=True,
+    ),
+    _check(
+        id="pip-check",
+        title="All requirements are met",
+        probe=probe_requirements,
+        evaluate=evaluate_requirements,
+        why="After a swap pip prints one line and exits 0; only the unmet requirements are left to see.",
+        repairs=(remedies.LOCKED, remedies.FRESH),
+    ),
+    _check(
+        id="cuda-majors",
+        title="One CUDA major among the packages",
+        probe=probe_installed,
+        evaluate=evaluate_cuda_majors,
+        why="Two CUDA majors in one environment load each other's libraries.",
+        repairs=("uninstall the packages of the major torch was not built for", remedies.FRESH),
+    ),
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, List
 
-from verify import versions
+from verify import remedies, versions
 from verify.checks.image import loaded
 from verify.checks.image.environment import REBUILD
 from verify.claims import claimed_version
@@ -121,13 +122,43 @@ def evaluate_nccl(facts: Facts, claims: Claims) -> Verdict:
     return passed(f"NCCL {found}", expected)
 
 
-def _check(check_id: str, group: str, title: str, probe: Any, evaluate: Any) -> Check:
-    return Check(check_id, group, Level.CPU, title, probe, evaluate, isolation=Isolation.TORCH, timeout=60.0)
-
+_check = partial(Check, group="torch", level=Level.CPU, isolation=Isolation.TORCH, timeout=60.0)
 
 CHECKS: List[Check] = [
-    _check("torch-import", "torch", "torch can be imported", probe_import, evaluate_import),
-    _check("arch-list", "torch", "torch has the claimed GPU code", probe_archs, evaluate_archs),
-    _check("cudnn", "torch", "cuDNN is the one torch was compiled with", probe_cudnn, evaluate_cudnn),
-    _check("nccl-version", "nccl", "NCCL is the claimed one", probe_nccl, evaluate_nccl),
+    _check(
+        id="torch-import",
+        title="torch can be imported",
+        probe=probe_import,
+        evaluate=evaluate_import,
+        why=(
+            "What cannot be imported cannot be checked; a library found first by LD_LIBRARY_PATH or LD_PRELOAD is"
+            " the usual cause."
+        ),
+        repairs=("unset LD_LIBRARY_PATH LD_PRELOAD", remedies.LOCKED),
+    ),
+    _check(
+        id="arch-list",
+        title="torch has the claimed GPU code",
+        probe=probe_archs,
+        evaluate=evaluate_archs,
+        why="A GPU outside the compiled list gets 'no kernel image is available', although is_available() is True.",
+        repairs=(remedies.LOCKED, remedies.REBUILD),
+    ),
+    _check(
+        id="cudnn",
+        title="cuDNN is the one torch was compiled with",
+        probe=probe_cudnn,
+        evaluate=evaluate_cudnn,
+        why="Another cuDNN than torch was compiled with was found first, or installed over it.",
+        repairs=("unset LD_LIBRARY_PATH LD_PRELOAD", remedies.LOCKED),
+    ),
+    _check(
+        id="nccl-version",
+        group="nccl",
+        title="NCCL is the claimed one",
+        probe=probe_nccl,
+        evaluate=evaluate_nccl,
+        why="A second NCCL breaks the first collective, not the import.",
+        repairs=("remove other libnccl from LD_LIBRARY_PATH and LD_PRELOAD", remedies.LOCKED),
+    ),
 ]

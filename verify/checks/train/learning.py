@@ -125,21 +125,25 @@ def _loading(trace: Mapping[str, Any]) -> float:
     return float(trace.get("loading_seconds", 0.0)) / (trace["seconds"] or 1.0)
 
 
-def _on_cpu(name: str, model: str, recipe: str) -> Check:
-    return Check(
+TRAINS = "repair what fails above it first: a step that does not learn is the last link of the chain"
+_check = partial(Check, isolation=Isolation.TORCH, timeout=180.0)
+
+
+def _training(name: str, model: str, recipe: str, why: str, repairs: Tuple[str, ...] = ()) -> Tuple[Check, Check]:
+    """The training on the CPU and the same on the GPU."""
+    package = NEEDS.get(recipe, "")
+    on_cpu = _check(
         id=f"train-{name}",
         group="train",
         level=Level.CPU,
         title=f"{model} learns on the CPU",
         probe=partial(probe_cpu, recipe),
         evaluate=partial(evaluate, Owner.IMAGE),
-        isolation=Isolation.TORCH,
-        timeout=180.0,
+        why=why,
+        repairs=(TRAINS, *repairs),
+        package=package,
     )
-
-
-def _on_gpu(name: str, model: str, recipe: str) -> Check:
-    return Check(
+    on_gpu = _check(
         id=f"train-{name}-gpu",
         group="gpu",
         level=Level.GPU,
@@ -147,15 +151,38 @@ def _on_gpu(name: str, model: str, recipe: str) -> Check:
         probe=partial(probe_gpu, recipe),
         evaluate=partial(evaluate, Owner.HOST),
         needs=GPU_WORKS,
-        isolation=Isolation.TORCH,
-        timeout=180.0,
+        why=f"The same as train-{name} on the GPU, in fp32 and with mixed precision.",
+        repairs=(TRAINS,),
+        package=package,
     )
+    return on_cpu, on_gpu
 
 
-TRAININGS: Tuple[Tuple[str, str, str], ...] = (
-    ("rnn", "SimpleRNN news-title classifier", "RNN_TITLES"),
-    ("transformer", "SimpleTransformerBlock", "TRANSFORMER_REVERSAL"),
-    ("lstm", "LSTM character generator", "LSTM_CHARACTERS"),
-    ("gpt2", "A small GPT-2 of transformers", "GPT2_CHARACTERS"),
+TRAININGS: Tuple[Tuple[Check, Check], ...] = (
+    _training(
+        "rnn",
+        "SimpleRNN news-title classifier",
+        "RNN_TITLES",
+        "A recurrent classifier must learn, with finite gradients and the same trace twice.",
+    ),
+    _training(
+        "transformer",
+        "SimpleTransformerBlock",
+        "TRANSFORMER_REVERSAL",
+        "An attention block must learn, with finite gradients and the same trace twice.",
+    ),
+    _training(
+        "lstm",
+        "LSTM character generator",
+        "LSTM_CHARACTERS",
+        "An LSTM that writes text letter by letter must learn, and must write.",
+    ),
+    _training(
+        "gpt2",
+        "A small GPT-2 of transformers",
+        "GPT2_CHARACTERS",
+        "Most trainings today use transformers: GPT-2 from a small configuration, without a download.",
+        ("uv pip install transformers",),
+    ),
 )
-CHECKS: List[Check] = [place(*training) for place in (_on_cpu, _on_gpu) for training in TRAININGS]
+CHECKS: List[Check] = [training[place] for place in (0, 1) for training in TRAININGS]

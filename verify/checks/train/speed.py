@@ -68,14 +68,16 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
 
 CHECKS: List[Check] = [
     Check(
-        "amp-speed",
-        "gpu",
-        Level.GPU,
-        "Mixed precision is faster than fp32",
-        probe,
-        evaluate,
-        GPU_WORKS,
-        Isolation.TORCH,
-        120.0,
-    )
+        id="amp-speed",
+        group="gpu",
+        level=Level.GPU,
+        title="Mixed precision is faster than fp32",
+        probe=probe,
+        evaluate=evaluate,
+        needs=GPU_WORKS,
+        isolation=Isolation.TORCH,
+        timeout=120.0,
+        why="Mixed precision that is no faster means that the tensor cores are not used, or the GPU is throttled.",
+        repairs=("nvidia-smi -q -d PERFORMANCE on the host",),
+    ),
 ]

@@ -1,14 +1,15 @@
-"""Computing checks: the libraries beside torch give right values. The lists of the siblings join here."""
+"""The libraries beside torch work with it: NumPy, torchvision, torchaudio."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
+from functools import partial
 from typing import Any, Dict, List, Optional
 
-from verify.checks.compute import compile, gpu, matmul, operators, shm
+from verify import remedies
 from verify.checks.compute.common import attempt, unmeasured
-from verify.model import Check, Claims, Evaluate, Facts, Isolation, Level, Owner, Probe, Verdict
+from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed, skipped
 
 REBUILD = "rebuild the image from its lock: gpuyard build"
@@ -113,26 +114,34 @@ def evaluate_numpy(facts: Facts, claims: Claims) -> Verdict:
     return passed(f"numpy {facts['version']}: shared memory, values the same both ways", expected)
 
 
-def _library(check_id: str, title: str, probe: Probe, evaluate: Evaluate) -> Check:
-    return Check(
-        id=check_id,
-        group="libraries",
-        level=Level.CPU,
-        title=title,
-        probe=probe,
-        evaluate=evaluate,
-        isolation=Isolation.TORCH,
-        timeout=90.0,
-    )
-
+_check = partial(Check, group="libraries", level=Level.CPU, isolation=Isolation.TORCH, timeout=90.0)
 
 CHECKS: List[Check] = [
-    _library("numpy-bridge", "NumPy arrays and tensors share memory", probe_numpy, evaluate_numpy),
-    _library("torchvision-nms", "torchvision works", probe_torchvision, evaluate_torchvision),
-    _library("torchaudio-resample", "torchaudio works", probe_torchaudio, evaluate_torchaudio),
-    *matmul.CHECKS,
-    *operators.CHECKS,
-    *shm.CHECKS,
-    *compile.CHECKS,
-    *gpu.CHECKS,
+    _check(
+        id="numpy-bridge",
+        title="NumPy arrays and tensors share memory",
+        probe=probe_numpy,
+        evaluate=evaluate_numpy,
+        why="torch built for another NumPy fails at the first conversion.",
+        repairs=(remedies.LOCKED,),
+        package="numpy",
+    ),
+    _check(
+        id="torchvision-nms",
+        title="torchvision works",
+        probe=probe_torchvision,
+        evaluate=evaluate_torchvision,
+        why="A torchvision of another build than torch's fails when an operator is called.",
+        repairs=(remedies.LOCKED,),
+        package="torchvision",
+    ),
+    _check(
+        id="torchaudio-resample",
+        title="torchaudio works",
+        probe=probe_torchaudio,
+        evaluate=evaluate_torchaudio,
+        why="A torchaudio of another build than torch's fails at import or in use.",
+        repairs=(remedies.LOCKED,),
+        package="torchaudio",
+    ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List
 
+from verify import remedies
 from verify.checks.compute.common import attempt, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed
@@ -94,5 +95,7 @@ CHECKS: List[Check] = [
         needs=("shm-size",),
         isolation=Isolation.TORCH,
         timeout=90.0,
-    )
+        why="The size alone proves little: two workers move large batches through /dev/shm.",
+        repairs=(remedies.SHM,),
+    ),
 ]

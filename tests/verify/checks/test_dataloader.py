@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.verify.suite import NO_CLAIMS
-from verify.checks.compute.shm import TOTAL_MIB, evaluate, probe
+from verify.checks.compute.dataloader import TOTAL_MIB, evaluate, probe
 from verify.model import Facts, Owner, Status
 
 ROOT = Path(__file__).parents[3]
 SMALL_SHM = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
-PROBE = "import json; from verify.checks.compute.shm import probe; print(json.dumps(dict(probe())))"
+PROBE = "import json; from verify.checks.compute.dataloader import probe; print(json.dumps(dict(probe())))"
 
 FULL: list[Facts] = [
     {"error": "RuntimeError: unable to allocate shared memory(shm) for file </torch_1>: Success (0)"},
