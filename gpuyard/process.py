@@ -39,8 +39,10 @@ def run(
             stderr=subprocess.STDOUT if capture else None,
         )
     except FileNotFoundError as error:
-        raise UserError(f"{command[0]}: not found. {hint}".rstrip()) from error
+        raise UserError("program-missing", f"{command[0]}: not found. {hint}".rstrip()) from error
     if done.returncode:
         tail = "\n".join((done.stdout or "").strip().splitlines()[-15:])
-        raise UserError(f"{shlex.join(command[:3])} … failed (exit {done.returncode}). {hint}\n{tail}".strip())
+        raise UserError(
+            "program-failed", f"{shlex.join(command[:3])} … failed (exit {done.returncode}). {hint}\n{tail}".strip()
+        )
     return done.stdout or ""

@@ -1,4 +1,4 @@
-"""What an image says of itself: `/etc/gpuyard`, its labels, and the tables its suite reads."""
+"""What an image claims: `/etc/gpuyard`, its labels, and the tables that its suite reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LABEL = "io.gpuyard"
 
 
 def image_json(product: Product) -> dict[str, Any]:
-    """The claims that lie in the image as /etc/gpuyard/image.json."""
+    """The claims, as the image holds them in /etc/gpuyard/image.json."""
     row, image = product.row, product.catalogue.image[product.image]
     return {
         "schema": 1,
@@ -44,7 +44,7 @@ def image_json(product: Product) -> dict[str, Any]:
 
 
 def held(product: Product) -> dict[str, str]:
-    """What a user's install may not change: torch, its siblings, and NVIDIA's packages."""
+    """The packages that a user's install may not change: torch, its siblings, and NVIDIA's."""
     siblings = {"torch", "torchvision", "torchaudio", "triton"}
     packages = product.locks.packages([layer for layer in product.layers if layer != "workbench"])
     return {n: v for n, v in sorted(packages.items()) if n in siblings or NVIDIA.match(n)}
@@ -60,12 +60,12 @@ def constraints(product: Product) -> str:
 
 
 def pip_configuration() -> str:
-    """pip's system-wide file, for whoever comes without the image's variables (env -i, cron)."""
+    """pip's system-wide file, for processes without the image's variables (env -i, cron)."""
     return "[install]\nconstraint = /etc/gpuyard/constraints.txt\n"
 
 
 def uv_configuration(product: Product) -> str:
-    """uv's system-wide file, for the same."""
+    """uv's system-wide file, for the same processes."""
     return "constraint-dependencies = " + json.dumps([f"{n}==={v}" for n, v in held(product).items()], indent=1) + "\n"
 
 
@@ -124,7 +124,7 @@ def tables_text(catalogue: Catalogue) -> str:
 
 
 def write_claims(product: Product, folder: Path) -> None:
-    """Writes what becomes /etc/gpuyard: image.json, the constraints for pip and uv, and the locks."""
+    """Writes the content of /etc/gpuyard: image.json, the constraints for pip and uv, and the locks."""
     (folder / "locks").mkdir(parents=True, exist_ok=True)
     (folder / "image.json").write_text(json.dumps(image_json(product), indent=1) + "\n")
     (folder / "constraints.txt").write_text(constraints(product))
@@ -135,5 +135,5 @@ def write_claims(product: Product, folder: Path) -> None:
 
 
 def write_tables(catalogue: Catalogue, path: Path = paths.TABLES) -> None:
-    """Writes verify/tables.json anew."""
+    """Writes verify/tables.json."""
     path.write_text(tables_text(catalogue))

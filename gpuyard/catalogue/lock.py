@@ -38,7 +38,7 @@ class LockSet:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """The layers of this line that have a lock: of a compiler only where one can be had."""
+        """The layers of this line that have a lock; the compiler has one only where wheels or a system offer it."""
         systems = [name for name, system in self.catalogue.os.items() if system.python == self.python]
         devel = any(not self.catalogue.fault(self.line, "devel", name) for name in systems)
         return ("cuda", "torch", "workbench", *(("devel",) if devel else ()))
@@ -55,7 +55,7 @@ class LockSet:
         return _checksum(inputs)
 
     def stamp_of(self, layer: Layer) -> str:
-        """That of one layer: a compiler's changes leave the locks below as they are."""
+        """The stamp of one layer: a change of the compiler's requirements leaves the locks below as they are."""
         if layer != "devel":
             return self.stamp
         return _checksum({"below": self.stamp, "devel": devel_requirements(self.catalogue, self.row)})
@@ -75,15 +75,16 @@ class LockSet:
         found = _stamp_of(path)
         if found != wanted:
             state = "is missing" if not path.exists() else f"is stale (made from {found or 'unknown inputs'})"
-            raise UserError(f"{path.name} {state}; the catalogue now asks for {wanted}. Run: {self.command}")
+            raise UserError("lock-stale", f"{path.name} {state}; the catalogue asks for {wanted}. Run: {self.command}")
         if sums.get(path.name) != _sha256(path):
             raise UserError(
-                f"{path.name} was edited by hand: it is not what {self.sums.name} recorded. Run: {self.command}"
+                "lock-edited",
+                f"{path.name} was edited by hand: its checksum is not the one in {self.sums.name}. Run: {self.command}",
             )
 
     @property
     def command(self) -> str:
-        """What resolves these locks; a system that is only declared has to be named."""
+        """The command that resolves these locks; a system that is only declared has to be named."""
         systems = [(name, system.built) for name, system in self.catalogue.os.items() if system.python == self.python]
         declared = systems and not any(built for _, built in systems)
         return f"gpuyard lock {self.line}" + (f" --os {systems[0][0]}" if declared else "")
@@ -111,7 +112,7 @@ class LockSet:
         return "sha256:" + hashlib.sha256(content).hexdigest()
 
     def write(self) -> None:
-        """Resolves the line anew and writes its locks. Raises UserError with uv's words if it can't."""
+        """Resolves the line and writes its locks. Raises UserError with uv's output if that fails."""
         torch = torch_requirements(self.catalogue, self.row)
         workbench = [*torch, *self.catalogue.image["workbench"].requirements]
         below = compile_(torch, (), self.python)
@@ -138,7 +139,7 @@ class LockSet:
         self.record()
 
     def record(self) -> None:
-        """Writes down the checksums of this line's locks beside those of the others."""
+        """Records the checksums of this line's locks; those of other lines stay."""
         ours = {path.name: _sha256(path) for path in map(self.path, self.layers)}
         lines = sorted((name, digest) for name, digest in {**self.checksums(), **ours}.items())
         self.sums.write_text("".join(f"{digest}  {name}\n" for name, digest in lines))

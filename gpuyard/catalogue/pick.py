@@ -22,16 +22,18 @@ class Driver:
 
     @classmethod
     def parse(cls, text: str) -> Driver:
-        """Raises UsageError for what is no driver version; 12.4 is a CUDA version."""
+        """Raises UsageError for text that is not a driver version (12.4 is a CUDA version)."""
         try:
             found = Version(text.strip().removeprefix("R").removeprefix("r"))
         except InvalidVersion:
             raise UsageError(
-                f"--driver {text!r}: expected a driver version such as 550 or 550.99 (nvidia-smi shows it)"
+                "driver-invalid",
+                f"--driver {text!r}: expected a driver version such as 550 or 550.99 (nvidia-smi shows it)",
             ) from None
         if found.major < 100:
             raise UsageError(
-                f"--driver {text!r} looks like a CUDA version; nvidia-smi shows the driver's, such as 550.99"
+                "driver-invalid",
+                f"--driver {text!r} looks like a CUDA version: expected the driver's, such as 550.99 (nvidia-smi)",
             )
         return cls(found)
 
@@ -81,13 +83,14 @@ def capabilities(catalogue: Catalogue, gpu: str) -> list[str]:
             _refuse_arm(catalogue, gpu, name)
             return [names[name]]
     known = [name for row in catalogue.gpu.values() for name in row.names]
-    raise UsageError(unknown("GPU", gpu, known) + ". A compute capability (8.9) or a generation (Ada) will do too")
+    more = ". A compute capability (8.9) or a generation (Ada) works too"
+    raise UsageError("gpu-unknown", unknown("GPU", gpu, known) + more)
 
 
 def _refuse_arm(catalogue: Catalogue, gpu: str, name: str) -> None:
     """GB and GH stand for Grace: an arm64 processor on the same board."""
     if name.startswith(("gb", "gh")):
-        raise UserError(f"{gpu} sits in arm64 machines, and images are {catalogue.platform} only, so far")
+        raise UserError("gpu-arm64", f"{gpu} is on arm64 boards; images are built for {catalogue.platform} only")
 
 
 def _plain(name: str) -> str:

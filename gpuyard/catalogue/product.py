@@ -66,13 +66,11 @@ class Product:
 
 
 def find_product(catalogue: Catalogue, line: str | None, image: str = "workbench", os: str | None = None) -> Product:
-    """The product that these words name. Raises UsageError for a word that the catalogue lacks."""
+    """The product of these names. Raises UsageError for a name that is not in the catalogue."""
     name = catalogue.find_line(line)
     catalogue.find_image(image)
     if image not in catalogue.published:
-        raise UsageError(f"{image} is an inner layer; build one of: {', '.join(catalogue.published)}")
-    system = os or catalogue.default_os
-    if system not in catalogue.os:
-        raise UsageError(f"unknown operating system {system!r}. Known: {', '.join(catalogue.os)}")
+        raise UsageError("image-inner", f"{image} is an inner layer; build one of: {', '.join(catalogue.published)}")
+    system = catalogue.find_os(os)
     catalogue.check(name, image, system)
     return Product(catalogue, name, image, system)

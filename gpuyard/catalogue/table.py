@@ -146,13 +146,19 @@ class Catalogue(Row):
         for key, line in self.line.items():
             if wanted in (key, line.torch, line.torch_version):
                 return key
-        raise UsageError(unknown("line", name, self.line))
+        raise UsageError("line-unknown", unknown("line", name, self.line))
 
     def find_image(self, name: str) -> Image:
         """The image of that name. Raises UsageError with the nearest names."""
         if name not in self.image:
-            raise UsageError(unknown("image", name, self.image))
+            raise UsageError("image-unknown", unknown("image", name, self.image))
         return self.image[name]
+
+    def find_os(self, name: str | None) -> str:
+        """The operating system of that name, or the default one. Raises UsageError with the nearest names."""
+        if name is not None and name not in self.os:
+            raise UsageError("os-unknown", unknown("operating system", name, self.os))
+        return name or self.default_os
 
     def chain(self, name: str) -> list[str]:
         """The images from the bottom of the chain up to and including ``name``."""
@@ -184,7 +190,7 @@ class Catalogue(Row):
                 f"line {line} has no wheels for Python {system.python} (that of {os}); it exists for Python {offered}"
             )
         if system.cuda and system.cuda.split(".")[0] != row.cuda_major:
-            return f"{os} stands on CUDA {system.cuda}, and line {line} is built for CUDA {row.cuda}"
+            return f"{os} holds CUDA {system.cuda}, and line {line} is built for CUDA {row.cuda}"
         if self.image[image].lock == "devel" and not row.toolkit and not (system.nvcc and system.cuda == row.cuda):
             return f"NVIDIA's wheels for CUDA {row.cuda} hold no nvcc, and neither does {os}"
         return None
@@ -195,8 +201,9 @@ class Catalogue(Row):
             systems = [name for name in self.os if not self.fault(line, image, name)]
             lines = [name for name in self.line if not self.fault(name, image, os)]
             raise UsageError(
-                f"{reason}. {image} of line {line} can stand on: {_some(systems)}; "
-                f"on {os} {image} exists for lines: {_some(lines)}"
+                "combination-impossible",
+                f"{reason}. {image} of line {line} can be built on: {_some(systems)}; "
+                f"on {os} {image} exists for lines: {_some(lines)}",
             )
 
     def images_of(self, line: str) -> list[str]:
@@ -249,12 +256,12 @@ def load(path: Path = paths.CATALOGUE) -> Catalogue:
     try:
         return Catalogue.model_validate(tomllib.loads(path.read_text()))
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+        raise UserError("catalogue-invalid", f"{path}: cannot be read: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not TOML: {error}") from error
+        raise UserError("catalogue-invalid", f"{path}: not TOML: {error}") from error
     except ValidationError as error:
         faults = "; ".join(_fault(fault) for fault in error.errors())
-        raise UserError(f"{path}: {faults}") from error
+        raise UserError("catalogue-invalid", f"{path}: {faults}") from error
 
 
 def _fault(fault: Any) -> str:

@@ -29,7 +29,7 @@ from gpuyard.store.store import Store
 class Options:
     """How a build goes about it; none of it changes the image."""
 
-    choice: origin.Choice = "auto"
+    choice: origin.BaseChoice = "auto"
     offline: bool = False
     no_cache: bool = False
     workers: int | None = None

@@ -14,7 +14,7 @@ from gpuyard.errors import UserError
 
 
 def bake_oci(definition: dict[str, Any], target: str, out: Path, no_cache: bool = False, options: str = "") -> None:
-    """Bakes one target of a definition into ``out``. Raises UserError; BuildKit's own words are above it."""
+    """Builds one target of a bake definition into ``out``. Raises UserError; BuildKit's own output is above it."""
     daemon.ensure_buildx()
     definition["target"][target]["output"] = [f"type=oci,dest={out}{options}"]
     with tempfile.TemporaryDirectory() as folder:
@@ -24,4 +24,4 @@ def bake_oci(definition: dict[str, Any], target: str, out: Path, no_cache: bool 
         env = {**os.environ, "BUILDX_NO_DEFAULT_LOAD": "1"}
         code = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, env=env).returncode
     if code:
-        raise UserError(f"the build of {target} failed (docker buildx bake, exit {code}); its own words are above")
+        raise UserError("build-failed", f"the build of {target} failed (docker buildx bake, exit {code}); see above")

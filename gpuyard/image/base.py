@@ -28,7 +28,7 @@ OPTIONS = ",rewrite-timestamp=true,compression=zstd,compression-level=3"
 
 @dataclass(frozen=True)
 class Base:
-    """A base image in the store: what images take over from it, and the exact Python in it."""
+    """A base image in the store: what images inherit from it, and its exact Python."""
 
     origin: Origin
     layers: list[oci.Descriptor]
@@ -43,7 +43,7 @@ class Base:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its configuration, labels left out: they would speak of another image."""
+        """Its configuration without labels, which describe another image."""
         return {name: value for name, value in self.config["config"].items() if name != "Labels"}
 
     @property
@@ -61,12 +61,12 @@ class Base:
         return f"gpuyard-base:{self.image.digest[7:19]}"
 
 
-def ensure(product: Product, store: Store, choice: base.Choice, offline: bool, no_cache: bool = False) -> Base:
+def ensure(product: Product, store: Store, choice: base.BaseChoice, offline: bool, no_cache: bool = False) -> Base:
     """The base of this operating system, from the store or built. Raises UserError."""
     if offline:
         return _stored(product, store, choice)
     system = product.catalogue.os[product.os]
-    # Its digest says what it is: a registry need not be asked for what is here.
+    # The digest fixes its content, so the registry need not be asked for a base that is here.
     if choice != "bootstrap" and not no_cache and (pulled := _known(store, _key(product, "registry"))):
         return pulled
     origin = base.choose(product.os, system, choice)
@@ -78,23 +78,24 @@ def ensure(product: Product, store: Store, choice: base.Choice, offline: bool, n
 
 
 def is_stored(product: Product, store: Store) -> bool:
-    """Whether a base of this operating system is in the store, wherever it came from."""
+    """Whether a base of this operating system is in the store, of either origin."""
     return any(_known(store, _key(product, origin)) for origin in product.catalogue.os[product.os].origins)
 
 
-def _stored(product: Product, store: Store, choice: base.Choice) -> Base:
+def _stored(product: Product, store: Store, choice: base.BaseChoice) -> Base:
     origins = product.catalogue.os[product.os].origins if choice == "auto" else (choice,)
     for origin in origins:
         if found := _known(store, _key(product, origin)):
             return found
     raise UserError(
+        "base-not-stored",
         f"no base image of {product.os} is in the store ({store.folder}), and --offline forbids building one. "
-        "Run where there is a network: gpuyard build, then gpuyard fetch --export DIR; here: gpuyard fetch --import DIR"
+        "With a network, run: gpuyard build, then gpuyard fetch --export DIR; here: gpuyard fetch --import DIR",
     )
 
 
 def _key(product: Product, origin: str) -> str:
-    """Names a base by its recipe. Which packages the archive had that day is not part of it."""
+    """The key of a base: a checksum of its recipe, without the state of the package archive."""
     system = product.catalogue.os[product.os]
     folder = paths.IMAGES / product.catalogue.image["base"].folder
     files = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}

@@ -15,7 +15,7 @@ from docker.models.images import Image as EngineImage
 from gpuyard import indexes, paths
 from gpuyard.catalogue.product import Product
 from gpuyard.engine import daemon
-from gpuyard.errors import UsageError, UserError
+from gpuyard.errors import UsageError, UserError, warn
 from gpuyard.image import buildkit, load, sizes
 from gpuyard.image import origin as base
 from gpuyard.image.assemble import Options, assemble
@@ -54,7 +54,7 @@ class Built:
 
 def build(
     wanted: Product,
-    choice: base.Choice = "auto",
+    choice: base.BaseChoice = "auto",
     no_cache: bool = False,
     builder: Builder = "layers",
     offline: bool = False,
@@ -62,12 +62,12 @@ def build(
     """Builds the image and gives it its tags.
 
     ``builder`` is our own layers straight from wheels, or BuildKit on the Dockerfiles; the files are equal.
-    Everything that can be known before is refused before: platform, stale lock, disk space. A build
-    that fails leaves the tags as they were. Raises UserError.
+    Platform, stale locks and disk space are checked before anything is built. A build that fails leaves
+    the tags as they were. Raises UserError.
     """
     started = time.monotonic()
     if offline and builder != "layers":
-        raise UsageError("--offline is of --builder layers: BuildKit asks the package index")
+        raise UsageError("offline-needs-layers", "--offline needs --builder layers: BuildKit asks the package index")
     wanted.locks.refuse_stale()
     daemon.ensure()
     refuse_platform(daemon.client().info()["Architecture"])
@@ -82,14 +82,14 @@ def build(
 def from_layers(wanted: Product, options: Options, store: Store | None = None) -> Image:
     """Puts the image together from layers, loads it, and gives it its tags.
 
-    What proves damaged in the store on the way is made again, once.
+    Layers that turn out to be damaged in the store are made again, once.
     """
     store = store or Store()
     log.warning("building %s on %s from layers", wanted.tag, wanted.os)
     try:
         return _assembled(wanted, options, store)
     except Damaged as error:
-        log.warning("%s", error)
+        warn("store-damaged", str(error))
         return _assembled(wanted, options, store)
 
 
@@ -116,7 +116,7 @@ def _assembled(wanted: Product, options: Options, store: Store) -> Image:
     return image
 
 
-def from_dockerfiles(wanted: Product, choice: base.Choice, no_cache: bool) -> None:
+def from_dockerfiles(wanted: Product, choice: base.BaseChoice, no_cache: bool) -> None:
     """Hands BuildKit the Dockerfiles. Raises UserError if it fails."""
     system = wanted.catalogue.os[wanted.os]
     origin = base.choose(wanted.os, system, choice)
@@ -132,23 +132,23 @@ def from_dockerfiles(wanted: Product, choice: base.Choice, no_cache: bool) -> No
 
 
 def ensure(wanted: Product) -> None:
-    """The image of this product is there and made from this checkout; a warm build takes seconds."""
+    """Makes sure that the image is there and made from this checkout; a warm build takes seconds."""
     build(wanted)
 
 
 def find(wanted: Product) -> EngineImage:
-    """The image under the product's tag. Raises UserError with the command that makes it."""
+    """The image under the product's tag. Raises UserError with the command that builds it."""
     try:
         return daemon.client().images.get(wanted.tag)
     except ImageNotFound:
         command = f"gpuyard build {wanted.line} --image {wanted.image}"
-        raise UserError(f"{wanted.tag} is not on this machine. Run: {command}") from None
+        raise UserError("image-not-built", f"{wanted.tag} is not on this machine. Run: {command}") from None
 
 
 def refuse_platform(architecture: str) -> None:
     """Raises UserError unless the engine runs x86-64: other platforms are declared, not supported yet."""
     if architecture not in ("x86_64", "amd64"):
-        raise UserError(f"this engine is {architecture}; images are built for linux/amd64 only, so far")
+        raise UserError("platform-unsupported", f"this engine is {architecture}; images are built for linux/amd64 only")
 
 
 def refuse_full_disk(wanted: Product, builder: Builder) -> None:
@@ -177,7 +177,7 @@ def refuse_full_disk(wanted: Product, builder: Builder) -> None:
 
 
 def secrets() -> dict[str, Path]:
-    """What a build may see and no layer may keep: trusted certificates and package indexes."""
+    """The build's secrets, which no layer keeps: trusted certificates and package indexes."""
     found: dict[str, Path] = {}
     if ca := indexes.ca_bundle():
         found["ca"] = ca
@@ -200,7 +200,7 @@ def revision() -> str:
 
 
 def describe(wanted: Product, seconds: float) -> Built:
-    """What stands under the product's tag now."""
+    """The image that has the product's tag now."""
     image = daemon.client().images.get(wanted.tag)
     tags = tuple(tag for tag in image.tags if tag in (wanted.tag, wanted.full_tag))
     return Built(tags, str(image.id), int(image.attrs["Size"]), len(image.attrs["RootFS"]["Layers"]), seconds)
@@ -214,4 +214,4 @@ def bake_image(file: Path, target: str, no_cache: bool = False) -> None:
     # Without this, buildx exports every inner layer as an image of its own, compressed by gzip.
     env = {**os.environ, "BUILDX_NO_DEFAULT_LOAD": "1"}
     if code := subprocess.run(command, check=False, stdin=subprocess.DEVNULL, env=env).returncode:
-        raise UserError(f"the build failed (docker buildx bake, exit {code}); its own words are above")
+        raise UserError("build-failed", f"the build failed (docker buildx bake, exit {code}); see above")

@@ -48,7 +48,9 @@ def dockerfile(product: Product, base: Mapping[str, Any]) -> str:
 def without_run(text: str, name: str) -> str:
     """A Dockerfile without the instructions that write files."""
     if re.search(r"^RUN .*<<", text, flags=re.MULTILINE):
-        raise UserError(f"images/{name}/Dockerfile: a RUN with a heredoc can't be replaced by layers")
+        raise UserError(
+            "dockerfile-unsupported", f"images/{name}/Dockerfile: a RUN with a heredoc can't be replaced by layers"
+        )
     return RUN.sub("", text)
 
 

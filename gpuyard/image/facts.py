@@ -20,7 +20,7 @@ DIRTY = "-dirty"
 
 @dataclass(frozen=True)
 class Facts:
-    """What an image says and holds: versions from its files, the commit from its label."""
+    """Versions from an image's files, and the commit from its label."""
 
     torch: str
     cuda: str
@@ -40,7 +40,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Tags:
-    """What an image is called on a registry. ``immutable`` is empty if it was built from uncommitted changes."""
+    """An image's tags on a registry. ``immutable`` is empty if it was built from uncommitted changes."""
 
     moving: tuple[str, ...]
     full: str
@@ -48,20 +48,20 @@ class Tags:
 
     @property
     def in_order(self) -> tuple[str, ...]:
-        """As they are set: the one that never moves first, the ones people type last."""
+        """In the order of pushing: the immutable one first, those that people type last."""
         return tuple(tag for tag in (self.immutable, self.full, *reversed(self.moving)) if tag)
 
 
 def facts(contents: Contents, labels: Mapping[str, str]) -> Facts:
-    """The facts of an image. Raises UserError naming the file that is missing or says nothing."""
+    """The facts of an image. Raises UserError naming the file that is missing or lacks the value."""
     torch = _one(contents, "site-packages/torch/version.py")
     system = _one(contents, "usr/lib/os-release")
     try:
         claims = json.loads(_one(contents, "etc/gpuyard/image.json"))
     except ValueError as error:
-        raise UserError(f"/etc/gpuyard/image.json in the image is no JSON: {error}") from error
+        raise UserError("image-facts-unreadable", f"/etc/gpuyard/image.json is not JSON: {error}") from error
     if not isinstance(claims, dict):
-        raise UserError("/etc/gpuyard/image.json in the image is no table")
+        raise UserError("image-facts-unreadable", "/etc/gpuyard/image.json is not a table")
     version = _find(r"^version\s*=\s*(\d+\.\d+)", _one(contents, "opt/venv/pyvenv.cfg"), "pyvenv.cfg: version")
     return Facts(
         torch=_find(r"^__version__\s*(?::[^=]+)?=\s*['\"]([^'\"]+)", torch, "torch/version.py: __version__"),
@@ -78,19 +78,19 @@ def _one(contents: Contents, ending: str) -> str:
     found = [text for path, text in contents.files.items() if path == ending or path.endswith(f"/{ending}")]
     if len(found) != 1:
         many = f"{len(found)} times" if found else "not"
-        raise UserError(f"…/{ending} is {many} in the image: its tags can't be read from it")
+        raise UserError("image-facts-unreadable", f"…/{ending} is {many} in the image, so its tags can't be derived")
     return found[0]
 
 
 def _find(pattern: str, text: str, what: str) -> str:
     found = re.search(pattern, text, re.MULTILINE)
     if not found:
-        raise UserError(f"{what} was not found in the image: its tags can't be read from it")
+        raise UserError("image-facts-unreadable", f"{what} was not found in the image, so its tags can't be derived")
     return found[1]
 
 
 def refuse_untrue(found: Facts, labels: Mapping[str, str]) -> None:
-    """Raises UserError if the image's files and what it says of itself differ."""
+    """Raises UserError if an image's claims differ from its files."""
     versions = found.image.get("versions") or {}
     os_name = f"{found.os_id}-{found.os_version}"
     pairs = (
@@ -103,8 +103,8 @@ def refuse_untrue(found: Facts, labels: Mapping[str, str]) -> None:
     for what, real, claimed in pairs:
         if real != claimed:
             raise UserError(
-                f"the image does not tell the truth: {what} is {real}, and it claims {claimed}. Build it anew: "
-                "gpuyard build"
+                "image-claims-false",
+                f"the image claims {what} {claimed}, and its files have {real}. Build it again: gpuyard build",
             )
 
 

@@ -21,7 +21,7 @@ LOADING = "gpuyard-loading"
 
 
 def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
-    """The image is in the engine under these tags. Until it is, the tags stay as they were."""
+    """Loads the image into the engine and tags it. The tags change only when it is complete."""
     client = daemon.client()
     identity = image.digest if content_store(client) else oci.digest_of(image.config)
     if has(client, identity):
@@ -34,13 +34,13 @@ def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
 
 
 def forget(image: oci.Image, store: Store) -> None:
-    """An image of ``stream`` is gone; what other images share with it stays."""
+    """Removes an image of ``stream``; layers that other images share stay."""
     _unname(daemon.client(), image)
     store.forget("manifests", image.digest[7:])
 
 
 def ensure_base(image: oci.Image, reference: str, store: Store) -> None:
-    """The base is in the engine under its name."""
+    """Loads the base into the engine under its name, if it is not there."""
     if _identity(daemon.client(), reference) not in (image.digest, oci.digest_of(image.config)):
         load(image, [reference], store)
 
@@ -70,9 +70,9 @@ def _remember(image: oci.Image, store: Store) -> None:
 
 
 def blobs_present(client: docker.DockerClient, store: Store, wanted: set[str]) -> set[str]:
-    """Those of the wanted blobs that images have which we loaded before and which the engine still has."""
+    """The wanted blobs that the engine has, as part of images that gpuyard loaded before."""
     found: set[str] = set()
-    # One question about an image takes milliseconds; a list of all makes the engine add up their sizes.
+    # Asking about one image takes milliseconds; listing all makes the engine add up their sizes.
     for path in newest(store.folder / "manifests"):
         record = store.record("manifests", path.stem)
         more = wanted.intersection(record["layers"] if record else ()) - found
@@ -87,9 +87,9 @@ def newest(folder: Path) -> list[Path]:
 
 
 def stream(image: oci.Image, store: Store, leave_out: set[str], level: int = logging.WARNING) -> None:
-    """The image is in the engine under a name of its own; the blobs to leave out are there already.
+    """Loads the image into the engine under a temporary name, without blobs that it has already.
 
-    Raises UserError if the engine does not take it, and Damaged if a blob in the store is.
+    Raises UserError if the engine does not take it, and Damaged if a blob in the store is damaged.
     """
     sent = [layer for layer in image.layers if layer["digest"] not in leave_out]
     store.refuse_damaged(layer["digest"] for layer in sent)
@@ -105,7 +105,7 @@ def stream(image: oci.Image, store: Store, leave_out: set[str], level: int = log
         log.debug("docker load stopped reading")
     words = process.stdout.read().decode(errors="replace").strip()
     if process.wait():
-        raise UserError(f"the engine did not take the image: {words}. Tags are as they were")
+        raise UserError("engine-load-failed", f"the engine did not take the image: {words}. Its tags are unchanged")
     log.debug("%s", words)
     _remember(image, store)
 

@@ -11,10 +11,10 @@ from typing import Literal
 
 from gpuyard import paths
 from gpuyard.catalogue.table import OperatingSystem, Origin
-from gpuyard.errors import UserError
+from gpuyard.errors import UserError, warn
 from gpuyard.process import log, run
 
-Choice = Literal["auto", "registry", "bootstrap"]
+BaseChoice = Literal["auto", "registry", "bootstrap"]
 Answer = Literal["there", "gone", "silent"]
 MIRROR = "GPUYARD_MIRROR"
 """The variable that names a registry, and perhaps a name on it, that holds copies of the bases."""
@@ -24,11 +24,11 @@ BOOTSTRAP = paths.DOCKER / "bootstrap-rootfs.sh"
 def pulled(image: str) -> str:
     """The reference to pull an image by: under the mirror that GPUYARD_MIRROR names, if it does.
 
-    Its digest decides what it is, so a mirror can't change an image. Raises UserError for a value that is none.
+    The digest fixes the content, so a mirror can't change an image. Raises UserError for a malformed value.
     """
     mirror = os.environ.get(MIRROR, "").rstrip("/")
     if mirror and not re.fullmatch(r"[\w.-]+(:\d+)?(/[a-z0-9._/-]+)?", mirror):
-        raise UserError(f"{MIRROR} is {mirror!r}: expected HOST[:PORT][/NAME], without https://")
+        raise UserError("mirror-invalid", f"{MIRROR} is {mirror!r}: expected HOST[:PORT][/NAME], without https://")
     return f"{mirror}/{image}" if mirror else image
 
 
@@ -56,7 +56,7 @@ def _imagetools(image: str, seconds: float, *options: str) -> tuple[int, str]:
 
 
 def removed(name: str, system: OperatingSystem) -> str:
-    """What to say of a base that its makers removed: what it was, and what takes its place."""
+    """The message about a base that was removed upstream: what it was, and what can replace it."""
     tag, _, digest = system.image.partition("@")
     lost = f"the base image {tag} was removed upstream: the registry answers and no longer has {digest[:19]}…"
     if fresh := newest(pulled(system.image)):
@@ -69,10 +69,12 @@ def removed(name: str, system: OperatingSystem) -> str:
     )
 
 
-def choose(name: str, system: OperatingSystem, wanted: Choice) -> Origin:
-    """The origin to build from. Raises UserError if the wanted one is not declared or not to be had."""
+def choose(name: str, system: OperatingSystem, wanted: BaseChoice) -> Origin:
+    """The origin to build from. Raises UserError if the wanted one is not declared or not available."""
     if wanted != "auto" and wanted not in system.origins:
-        raise UserError(f"{name} is not declared for --base {wanted}; declared: {', '.join(system.origins)}")
+        raise UserError(
+            "base-not-declared", f"{name} is not declared for --base {wanted}; declared: {', '.join(system.origins)}"
+        )
     if wanted == "bootstrap":
         return "bootstrap"
     answer = ask(pulled(system.image))
@@ -80,13 +82,14 @@ def choose(name: str, system: OperatingSystem, wanted: Choice) -> Origin:
         return "registry"
     if wanted == "auto" and "bootstrap" in system.origins:
         if answer == "gone":
-            log.warning("%s. Bootstrapping the same system instead", removed(name, system))
+            warn("base-removed", f"{removed(name, system)}. Bootstrapping the same system instead")
         return "bootstrap"
     if answer == "gone":
-        raise UserError(removed(name, system))
+        raise UserError("base-removed", removed(name, system))
     raise UserError(
+        "base-unreachable",
         f"the base image {pulled(system.image).split('@')[0]} can't be resolved: no registry answers. Check the "
-        f"network, name a mirror ({MIRROR}=HOST/NAME), or use an operating system that can be bootstrapped"
+        f"network, name a mirror ({MIRROR}=HOST/NAME), or use an operating system that can be bootstrapped",
     )
 
 
@@ -106,8 +109,8 @@ def rootfs(system: OperatingSystem) -> Path:
 def bootstrap(system: OperatingSystem, tar: Path) -> None:
     """Bootstraps the system into ``tar``. Raises UserError where that needs another machine or user."""
     if os.geteuid() != 0:
-        raise UserError("bootstrapping a root file system needs root; run as root, or where a registry answers")
-    log.warning("no registry answers: bootstrapping %s from Debian's packages (about a minute)", system.suite)
+        raise UserError("bootstrap-needs-root", "bootstrapping needs root: run as root, or where a registry answers")
+    log.warning("bootstrapping %s from Debian's packages (about a minute)", system.suite)
     tar.parent.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "SOURCE_DATE_EPOCH": str(int(system.epoch.timestamp()))}
     run(["bash", str(BOOTSTRAP), str(system.suite), str(tar)], env=env, hint="The bootstrap failed.")

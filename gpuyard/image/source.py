@@ -123,7 +123,7 @@ def wheel_layers(making: assemble.Making, product: Product, lock: LockLayer) -> 
 def not_built(product: Product, why: str) -> UserError:
     """The line that says so, with the command."""
     again = f"gpuyard build {product.line} --image {product.image} --builder layers"
-    return UserError(f"{product.tag} was not built from layers here, as this checkout has it: {why}. Run: {again}")
+    return UserError("image-not-assembled", f"{product.tag} was not built from this checkout: {why}. Run: {again}")
 
 
 def link(folder: Path, image: oci.Image, name: str, store: Store) -> None:
@@ -149,10 +149,13 @@ def from_layout(folder: Path, suffixes: Mapping[str, str], store: Store | None =
         image = str((json.loads(config)["config"].get("Labels") or {}).get(f"{LABEL}.image"))
     except (OSError, ValueError, KeyError) as error:
         raise UserError(
-            f"{folder} is no OCI layout of one image ({error}). Make one: gpuyard build --layout"
+            "layout-invalid",
+            f"{folder} is not an OCI layout of one image ({error}). Make one: gpuyard build --layout DIR",
         ) from error
     if image not in suffixes:
-        raise UserError(f"{folder} holds {image!r}, which is none of the published images: {', '.join(suffixes)}")
+        raise UserError(
+            "layout-invalid", f"{folder} holds {image!r}; expected one of the published images: {', '.join(suffixes)}"
+        )
     return Source(folder, manifest, config, suffixes[image], store)
 
 

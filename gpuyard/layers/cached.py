@@ -1,4 +1,4 @@
-"""Layers by their inputs: made once, kept in the store, used again only when intact."""
+"""Layers by their inputs: made once, kept in the store, reused only when intact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CODE = (container, make, model, tarball, wheel)
 
 @cache
 def code() -> str:
-    """A checksum of everything that decides how a layer is written."""
+    """A checksum of the code that decides a layer's bytes."""
     content = hashlib.sha256()
     for file in [*(str(module.__file__) for module in CODE), str(make.COMPILE)]:
         content.update(Path(file).read_bytes())
@@ -31,7 +31,7 @@ def code() -> str:
 
 
 def key(content: Any, target: Target, python: str | None) -> str:
-    """Names a layer by what it is made from. ``python`` is the exact Python that compiles, or None."""
+    """The key of a layer: a checksum of its inputs. ``python`` is the exact Python that compiles, or None."""
     inputs = [content, asdict(target), python, code()]
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
@@ -49,7 +49,7 @@ def files_key(stage: Path, target: Target, base: str) -> str:
 
 
 def known(store: Store, key: str) -> Layer | None:
-    """The layer of that key if the store has it. Its content is checked when it is handed on."""
+    """The layer of that key if the store has it. Its content is checked where it is sent on."""
     record = store.record("layers", key)
     if record is None:
         return None
@@ -58,7 +58,7 @@ def known(store: Store, key: str) -> Layer | None:
 
 
 def ensure(store: Store, key: str, write: Callable[[Path], Layer]) -> Layer:
-    """The layer of that key: from the store, or written and kept. Two processes don't make it twice."""
+    """The layer of that key, from the store or written to it. Two processes don't make it twice."""
     with store.locked(f"layer-{key}"):
         if layer := known(store, key):
             return layer
@@ -69,7 +69,7 @@ def ensure(store: Store, key: str, write: Callable[[Path], Layer]) -> Layer:
 
 
 def adopt(store: Store, key: str, layer: Layer, file: Path) -> None:
-    """A layer that was just written, to a file on the store's disk, is in the store."""
+    """Adds a layer that was written to a file on the store's disk."""
     store.keep(file, layer.digest)
     store.write_record("layers", key, layer.as_json())
 
@@ -84,16 +84,16 @@ def ensure_wheels(store: Store, group: Group, target: Target, compiler: str | No
 
 
 def remake_wheels(store: Store, group: Group, target: Target, compiler: str | None, python: str | None) -> Layer:
-    """The layer of these wheels, made anew whatever the store has."""
+    """The layer of these wheels, made again even if the store has it."""
     forget(store, wheels_key(group, target, python))
     return ensure_wheels(store, group, target, compiler, python)
 
 
 def forget(store: Store, key: str) -> None:
-    """The record of a layer is gone; its blob stays for whoever uses it."""
+    """Removes the record of a layer; its blob stays for other users of it."""
     store.forget("layers", key)
 
 
 def ensure_files(store: Store, key: str, stage: Path, target: Target, base: str) -> Layer:
-    """The layer of this project's own files, by their key, on that base: an image in the engine, named by digest."""
+    """The layer of this project's own files, by their key, on that base (an image in the engine, named by digest)."""
     return ensure(store, key, lambda part: files.files_layer(stage, target, base, part))

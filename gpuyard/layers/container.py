@@ -1,7 +1,7 @@
 """A container as a filter: files go in as a tar, files come out as a tar. Nothing is mounted.
 
-The script says by the last file of its answer that everything before it went well; so the end of the
-container, which takes the engine longer than some scripts, is not waited for.
+The last file of the answer is a marker that the script succeeded; so nobody waits for the end of the
+container, which takes the engine longer than some scripts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gpuyard.store.store import CHUNK
 
 OPTIONS = ("--rm", "--interactive", "--network", "none", "--user", "0", "--log-driver", "none", "--entrypoint", "bash")
 COMPLETE = "gpuyard-complete"
-"""The name of that last file, which is no result."""
+"""The name of that marker, which is not part of the result."""
 GRACE = 10.0
-"""Seconds that a container which gave no answer has for its last words."""
+"""Seconds to wait for the error output of a container that gave no answer."""
 
 
 class Filter:
@@ -48,7 +48,7 @@ class Filter:
             self._process.wait()
 
     def give(self, path: str, data: bytes, executable: bool = False) -> None:
-        """One file for it. Raises UserError, with its last words, if the container has ended."""
+        """Sends one file to the script. Raises UserError, with its error output, if the container has ended."""
         entry = tarfile.TarInfo(path)
         entry.size, entry.mode = len(data), 0o755 if executable else 0o644
         try:
@@ -57,7 +57,7 @@ class Filter:
             raise self._failed() from error
 
     def results(self) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
-        """What it answers with, after it was given everything. Raises UserError if it fails."""
+        """The script's output files; call it after the last ``give``. Raises UserError if the script fails."""
         if self._process is None or self._tar is None:
             return
         assert self._process.stdin and self._process.stdout
@@ -93,4 +93,6 @@ class Filter:
             self._process.kill()
             _, said = self._process.communicate()
         words = said.decode(errors="replace").strip().splitlines()[-5:]
-        return UserError(f"{self._script.name} failed in a container of {self._image}: " + " ".join(words))
+        return UserError(
+            "layer-script-failed", f"{self._script.name} failed in a container of {self._image}: " + " ".join(words)
+        )

@@ -12,14 +12,14 @@ from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.tarball import LayerWriter
 
 ROOMS = ("verify", "entrypoints", "examples", "claims")
-"""The staged folders that finish-image.sh takes; an image without examples has no such folder."""
+"""The staged folders that finish-image.sh takes; images without examples have no such folder."""
 SCRIPTS = (paths.DOCKER / "finish-layer.sh", paths.DOCKER / "finish-image.sh")
 
 
 def files_layer(stage: Path, target: Target, base: str, out: Path) -> Layer:
     """Writes the last layer of a published image: the suite, the start scripts, and the claims.
 
-    It is what finish-image.sh changes on this base; times are the target's.
+    It holds what finish-image.sh changes on this base; times are the target's.
     """
     with Filter(base, SCRIPTS[0]) as container, out.open("wb") as file, LayerWriter(file, target) as writer:
         for path, data, executable in contents(stage):
@@ -27,12 +27,12 @@ def files_layer(stage: Path, target: Target, base: str, out: Path) -> Layer:
         for member, content in container.results():
             writer.add_member(member, content)
     if not writer.members:
-        raise UserError("finishing the image changed nothing in it: docker/finish-image.sh did not run")
+        raise UserError("layer-script-failed", "docker/finish-image.sh changed nothing in the image: it did not run")
     return writer.layer({"io.gpuyard.files": "/opt/gpuyard /etc/gpuyard"})
 
 
 def contents(stage: Path) -> Iterator[tuple[str, bytes, bool]]:
-    """Path, content, and whether it is a program, of everything the container is given, sorted."""
+    """Path, content and execute bit of every file that goes into the container, sorted."""
     yield SCRIPTS[1].name, SCRIPTS[1].read_bytes(), True
     for room in ROOMS:
         for file in sorted((stage / room).rglob("*")):

@@ -35,7 +35,7 @@ def wheels_layer(wheels: Sequence[Wheel], target: Target, compiler: str | None, 
 
 
 def bill_of_materials(wheels: Sequence[Wheel]) -> dict[str, str]:
-    """What a layer says of its content: packages with versions, and the hashes of their wheels."""
+    """A layer's annotations: packages with versions, and the hashes of their wheels."""
     return {
         f"{ANNOTATION}.packages": " ".join(f"{wheel.name}=={wheel.version}" for wheel in wheels),
         f"{ANNOTATION}.wheels": " ".join(f"sha256:{wheel.sha}" for wheel in wheels),

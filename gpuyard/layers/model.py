@@ -1,8 +1,9 @@
-"""What a layer is made for, and what is known of one that was made."""
+"""Layer inputs and results, and the paths that the wheels of an image may not both bring."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Target:
-    """The inputs of a layer beside its content: where it lies, for whom, and how it is packed."""
+    """The inputs of a layer beside its content: its place, its owner, and how it is packed."""
 
     python: str
     epoch: int
@@ -35,12 +36,12 @@ class Target:
 
     @property
     def site(self) -> str:
-        """Where packages go."""
+        """The folder of packages."""
         return f"{self.prefix}/lib/python{self.python}/site-packages"
 
     @property
     def interpreter(self) -> str:
-        """What a script's first line names."""
+        """The program in a script's first line."""
         return f"/{self.prefix}/bin/python"
 
     def owner_of(self, directory: str) -> int:
@@ -50,7 +51,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer in the store. ``files`` says of each path whose it is and what its content is.
+    """A layer in the store. ``files`` gives the owner and a checksum for each path.
 
     ``digest`` is of the blob, ``diff_id`` of the tar in it; both as ``sha256:…``.
     """
@@ -62,29 +63,57 @@ class Layer:
     files: Mapping[str, tuple[str, str]] = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        """The record of this layer."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Layer:
-        """The layer of a record."""
         files = {path: (owner, content) for path, (owner, content) in data["files"].items()}
         return cls(data["digest"], data["size"], data["diff_id"], data["annotations"], files)
 
 
-def refuse_conflicts(layers: list[Layer]) -> None:
-    """Raises UserError, naming both, if two wheels bring the same path with different content."""
-    seen: dict[str, tuple[str, str]] = {}
+class Paths:
+    """The paths that wheels bring, each with one owner and one content, and none both a file and a folder."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[str, str]] = {}
+        self._folders: dict[str, str] = {}
+
+    def add(self, path: str, owner: str, content: str) -> bool:
+        """Whether this owner is the first to bring the path. Raises UserError, naming both owners of a conflict."""
+        for folder in _folders(path):
+            if folder in self.files:
+                raise _file_and_folder(folder, self.files[folder][0], owner)
+            if folder in self._folders:
+                break
+            self._folders[folder] = owner
+        if path in self._folders:
+            raise _file_and_folder(path, owner, self._folders[path])
+        first, same = self.files.setdefault(path, (owner, content))
+        if first != owner and same != content:
+            raise UserError(
+                "wheel-conflict",
+                f"/{path} is in {first} and, with other content, in {owner}: which one wins would depend on the order. "
+                "Lock a version of one of them without that file",
+            )
+        return first == owner
+
+
+def _folders(path: str) -> Iterator[str]:
+    while path := posixpath.dirname(path):
+        yield path
+
+
+def _file_and_folder(path: str, file: str, folder: str) -> UserError:
+    return UserError(
+        "wheel-conflict",
+        f"/{path} is a file in {file} and a folder in {folder}: an image cannot hold both. "
+        "Lock a version of one of them without that path",
+    )
+
+
+def refuse_conflicts(layers: Iterable[Layer]) -> None:
+    """Raises UserError, naming both, if two wheels bring one path with different content, or as file and folder."""
+    seen = Paths()
     for layer in layers:
         for path, (owner, content) in layer.files.items():
-            first, same = seen.setdefault(path, (owner, content))
-            if same != content:
-                raise UserError(conflict(path, first, owner))
-
-
-def conflict(path: str, one: str, other: str) -> str:
-    """The line that says so."""
-    return (
-        f"/{path} is in {one} and, with other content, in {other}: which one wins would depend on the order. "
-        "Lock a version of one of them that leaves it out"
-    )
+            seen.add(path, owner, content)

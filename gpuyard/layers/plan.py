@@ -1,4 +1,4 @@
-"""Which wheels share a layer: a function of the wheels alone, so that lines and images share blobs."""
+"""Which wheels share a layer: decided by the wheels alone, so that lines and images share blobs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from gpuyard.packages.fetcher import Wheel
 
 BIG = 20_000_000
-"""Bytes of a wheel from which on it has a layer of its own."""
+"""From this size in bytes on, a wheel has a layer of its own."""
 SHELVES = 16
-"""Small wheels of one lock lie on so many layers, by name: a changed one changes only its own layer."""
+"""The small wheels of a lock are spread over this many layers by name: a change affects one layer only."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The one big wheel, or nothing."""
+        """The one big wheel; empty for a shelf."""
         return f"{self.wheels[0].name}=={self.wheels[0].version}" if self.number is None else ""
 
 

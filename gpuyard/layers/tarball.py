@@ -12,13 +12,12 @@ from typing import IO, BinaryIO, Self, cast
 
 import zstandard
 
-from gpuyard.errors import UserError
-from gpuyard.layers.model import Layer, Packing, Target, conflict
+from gpuyard.layers.model import Layer, Packing, Paths, Target
 from gpuyard.store.store import CHUNK
 
 
 def parameters(packing: Packing) -> zstandard.ZstdCompressionParameters:
-    """What zstandard calls them; each frame carries a checksum of its content."""
+    """The parameters as zstandard names them; each frame carries a checksum of its content."""
     return zstandard.ZstdCompressionParameters.from_level(
         packing.level,
         window_log=packing.window_log,
@@ -29,40 +28,37 @@ def parameters(packing: Packing) -> zstandard.ZstdCompressionParameters:
 
 
 class Hashing(io.RawIOBase):
-    """A writer that passes everything on, and knows its SHA-256 and size."""
+    """A writer that passes everything on and computes its SHA-256 and size."""
 
     def __init__(self, below: BinaryIO) -> None:
         super().__init__()
         self._below, self._hash, self._size = below, hashlib.sha256(), 0
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
-        """Passes on all of it."""
         self._hash.update(data)
         self._below.write(data)
         self._size += len(data)
         return len(data)
 
     def tell(self) -> int:
-        """How much was written."""
         return self._size
 
     @property
     def digest(self) -> str:
-        """The digest of what was written so far."""
         return "sha256:" + self._hash.hexdigest()
 
 
 class LayerWriter:
-    """Writes entries in the order they are given, with their directories before them.
+    """Writes entries in the given order, each directory before its content.
 
-    Times, owners and modes follow from the target alone. Memory is that of a few buffers, whatever
+    Times, owners and modes follow from the target alone. Memory stays at a few buffers, whatever
     the size of the files.
     """
 
     def __init__(self, file: BinaryIO, target: Target) -> None:
         self.target = target
         self.members = 0
-        self.files: dict[str, tuple[str, str]] = {}
+        self._paths = Paths()
         self._directories: set[str] = {""}
         self._packed = Hashing(file)
         packer = zstandard.ZstdCompressor(compression_params=parameters(target.packing))
@@ -81,7 +77,7 @@ class LayerWriter:
 
     def add(self, path: str, size: int, crc: int, stream: IO[bytes], whose: str, executable: bool = False) -> None:
         """A file from a stream of that size and CRC-32, owned by the user of the virtual environment."""
-        if self._is_new(path, f"{size}-{crc:08x}", whose):
+        if self._paths.add(path, whose, f"{size}-{crc:08x}"):
             entry = self._entry(path, 0o755 if executable else 0o644, self.target.owner)
             entry.size = size
             self._tar.addfile(entry, stream)
@@ -91,13 +87,13 @@ class LayerWriter:
         self.add(path, len(data), zlib.crc32(data), io.BytesIO(data), whose, executable)
 
     def add_derived(self, path: str, size: int, stream: IO[bytes]) -> None:
-        """A file that follows from others of this layer, such as byte code."""
+        """A file made from others of this layer, such as byte code."""
         entry = self._entry(path, 0o644, self.target.owner_of(path))
         entry.size = size
         self._tar.addfile(entry, stream)
 
     def add_member(self, member: tarfile.TarInfo, stream: IO[bytes] | None) -> None:
-        """An entry of another tar, with its type, mode and owner; its directory comes before it."""
+        """An entry of another tar, with its type, mode and owner."""
         path = member.name.strip("/")
         if member.isdir():
             self._directories.add(path)
@@ -106,7 +102,7 @@ class LayerWriter:
         self._tar.addfile(entry, stream)
 
     def directory(self, path: str) -> None:
-        """A directory and those above it; nothing if it is there already."""
+        """A directory and its parents, unless they were written before."""
         if path in self._directories:
             return
         self._directories.add(path)
@@ -115,14 +111,8 @@ class LayerWriter:
         self._tar.addfile(entry)
 
     def layer(self, annotations: dict[str, str]) -> Layer:
-        """What was written, after it was closed."""
-        return Layer(self._packed.digest, self._packed.tell(), self._plain.digest, annotations, self.files)
-
-    def _is_new(self, path: str, content: str, whose: str) -> bool:
-        first, same = self.files.setdefault(path, (whose, content))
-        if first != whose and same != content:
-            raise UserError(conflict(path, first, whose))
-        return first == whose
+        """The written layer; call it after closing."""
+        return Layer(self._packed.digest, self._packed.tell(), self._plain.digest, annotations, self._paths.files)
 
     def _entry(self, path: str, mode: int, owner: int) -> tarfile.TarInfo:
         self.directory(posixpath.dirname(path))

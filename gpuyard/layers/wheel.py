@@ -31,7 +31,7 @@ from gpuyard.packages.locked import rank
 if TYPE_CHECKING:
     from installer.scripts import ScriptSection
 
-# What uv writes: images of both builders are equal, RECORD included.
+# As uv writes it, so that images of both builders are equal, RECORD included.
 SCRIPT = """\
 #!{interpreter}
 # -*- coding: utf-8 -*-
@@ -54,15 +54,15 @@ class Member(io.RawIOBase):
         self.info, self.record, self._stream = info, record, stream
 
     def read(self, size: int = -1) -> bytes:
-        """As the file's own."""
+        """Reads from the stream."""
         return self._stream.read(size)
 
 
 class SortedWheel(WheelFile):
-    """A wheel whose content comes in sorted order, with what its archive knows of each file."""
+    """A wheel whose content comes in sorted order, with the archive's metadata of each file."""
 
     def get_contents(self) -> Iterator[WheelContentElement]:
-        """Every file once."""
+        """Every file, sorted by name."""
         records = {record[0]: record for record in parse_record_file(self.read_dist_info("RECORD").splitlines())}
         for info in sorted(self._zipfile.infolist(), key=lambda info: info.filename):
             if not info.is_dir():
@@ -73,14 +73,14 @@ class SortedWheel(WheelFile):
                     yield record, cast(BinaryIO, member), executable
 
     def is_executable(self, path: str) -> bool:
-        """Whether the archive says so."""
+        """Whether the archive has an execute bit for it."""
         return bool(self._zipfile.getinfo(path).external_attr >> 16 & 0o111)
 
 
 def inflating(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     """A file of an archive as a stream, checked by its CRC-32 at the end, inflated by ISA-L instead of zlib.
 
-    Inflating by zlib was the largest part of making a layer.
+    zlib's inflate took most of the time of making a layer.
     """
     stream = archive.open(info)
     if info.compress_type == zipfile.ZIP_DEFLATED:
@@ -89,7 +89,7 @@ def inflating(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
 
 
 class TarDestination(WheelDestination):
-    """Writes what a wheel installs into a layer, and its sources to the compiler too."""
+    """Writes a wheel's files into a layer, and its Python sources to the compiler."""
 
     def __init__(self, writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> None:
         self.writer, self.wheel, self.bytecode = writer, wheel, bytecode
@@ -159,7 +159,10 @@ def add_wheel(writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> Non
     """Adds all of a wheel to a layer. Raises UserError, naming the wheel, if it must not be installed."""
     name = wheel.path.name
     if rank(name, writer.target.python) is None:
-        raise UserError(f"{name} is for another Python or platform than Python {writer.target.python} on x86-64 Linux")
+        raise UserError(
+            "wheel-platform",
+            f"{name} is for another Python or platform; expected Python {writer.target.python} on x86-64 Linux",
+        )
     try:
         with SortedWheel.open(wheel.path) as source:
             refuse_members(cast(SortedWheel, source), name)
@@ -167,7 +170,7 @@ def add_wheel(writer: LayerWriter, wheel: Wheel, bytecode: Filter | None) -> Non
             destination.record_executable = cast(SortedWheel, source).is_executable(f"{source.dist_info_dir}/RECORD")
             install(source, destination, {})
     except (zipfile.BadZipFile, IsalError, EOFError, KeyError, ValueError, InstallerError) as error:  # type: ignore[misc]
-        raise UserError(f"{name} is not a whole wheel: {error}") from error
+        raise UserError("wheel-damaged", f"{name} is not a complete wheel: {error}") from error
 
 
 def refuse_members(source: SortedWheel, wheel: str) -> None:
@@ -176,9 +179,11 @@ def refuse_members(source: SortedWheel, wheel: str) -> None:
     for info in source._zipfile.infolist():
         refuse_path(info.filename, wheel)
         if stat.S_ISLNK(info.external_attr >> 16):
-            raise UserError(f"{wheel} holds a link ({info.filename}); wheels hold files only. Don't install it")
+            raise UserError(
+                "wheel-unsafe", f"{wheel} holds a link ({info.filename}); wheels hold files only. Don't install it"
+            )
         if info.filename in seen:
-            raise UserError(f"{wheel} holds {info.filename} twice. Don't install it")
+            raise UserError("wheel-unsafe", f"{wheel} holds {info.filename} twice. Don't install it")
         seen.add(info.filename)
 
 
@@ -186,5 +191,5 @@ def refuse_path(path: str, wheel: str) -> None:
     """Raises UserError unless the path stays where it is put."""
     if path.startswith("/") or ".." in path.split("/") or re.search(r"[\\\0\n]", path):
         raise UserError(
-            f"{wheel} holds the path {path!r}, which leaves the folder it is installed to. Don't install it"
+            "wheel-unsafe", f"{wheel} holds the path {path!r}, which leaves the installation folder. Don't install it"
         )

@@ -1,4 +1,4 @@
-"""Bringing one file here: resumed where it stopped, tried again where that helps, verified."""
+"""Downloading one file: resumed, retried where that helps, and verified."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Tell = Callable[[int], None]
 
 
 class Unusable(Exception):
-    """An answer that asking again doesn't change."""
+    """An answer that a retry would not change."""
 
 
 def fetch(link: Link, sha: str, place: Path, client: PyPIClient, tell: Tell) -> None:
-    """Brings the file to ``place``, whole and with that hash, or raises UserError.
+    """Downloads the file to ``place``, complete and with that hash, or raises UserError.
 
-    What came before a break stays beside it as a part, and the next call goes on from there.
+    A partial download stays beside it, and the next call resumes it.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_name(place.name + ".part")
@@ -49,7 +49,7 @@ def fetch(link: Link, sha: str, place: Path, client: PyPIClient, tell: Tell) -> 
             return
         reason = f"its SHA-256 is {sha256_of(part)}, the lock has {sha}"
         part.unlink()
-    raise UserError(f"{place.name}: can't be fetched from {link.redacted}: {reason}")
+    raise UserError("download-failed", f"{place.name}: can't be fetched from {link.redacted}: {reason}")
 
 
 def _copy(source: Path, part: Path) -> None:
@@ -72,7 +72,7 @@ def _receive(link: Link, part: Path, client: PyPIClient, tell: Tell) -> None:
         if resumed:
             tell(have)
         with part.open("ab" if resumed else "wb") as out:
-            # As it comes: what is gathered into larger pieces first is lost when the connection breaks.
+            # Unbuffered: data gathered into larger pieces would be lost when the connection breaks.
             for chunk in answer.iter_raw():
                 out.write(chunk)
                 tell(len(chunk))

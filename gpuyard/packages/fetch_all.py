@@ -25,7 +25,9 @@ def fetch_all(fetcher: Fetcher, wanted: list[Locked]) -> list[Wheel]:
             if fault := _fault(future):
                 faults.append(fault)
     if faults:
-        raise UserError(f"{len(faults)} of {len(wanted)} wheels are missing:\n  " + "\n  ".join(sorted(faults)))
+        raise UserError(
+            "wheels-missing", f"{len(faults)} of {len(wanted)} wheels are missing:\n  " + "\n  ".join(sorted(faults))
+        )
     return [future.result() for future in futures.values()]
 
 

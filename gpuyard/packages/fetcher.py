@@ -16,7 +16,7 @@ from gpuyard.packages.locked import Locked, best
 from gpuyard.store.store import Store, copy_whole
 
 if TYPE_CHECKING:
-    # What speaks to indexes is imported when a wheel is missing: it takes as long as everything else of a warm build.
+    # The index client is imported only when a wheel is missing: that takes as long as the rest of a warm build.
     from unearth.fetchers import PyPIClient
 
     from gpuyard.packages import download, index
@@ -37,7 +37,7 @@ class Wheel:
 
 
 def nothing(_: int) -> None:
-    """Tells nobody."""
+    """No-op callback."""
 
 
 class Fetcher:
@@ -70,8 +70,9 @@ class Fetcher:
                 return found
             if self.offline:
                 raise UserError(
+                    "wheel-not-stored",
                     f"{wanted} is not in the store ({self.store.folder}), and --offline forbids "
-                    "fetching it. Run gpuyard fetch where there is a network, --export DIR there and --import DIR here"
+                    "fetching it. Run gpuyard fetch where there is a network, --export DIR there and --import DIR here",
                 )
             return self._fetch(wanted, tell)
 
@@ -84,7 +85,7 @@ class Fetcher:
         return None
 
     def promised(self, wanted: Locked) -> Wheel | None:
-        """The wheel that it was the last time, if that is known; the file may be gone."""
+        """The wheel that this requirement stood for last time, if known; the file may be gone."""
         pick = self.store.record("picks", wanted.key(self.python))
         if not pick or pick.get("sha256") not in wanted.hashes or not {"filename", "size"} <= pick.keys():
             return None
@@ -92,13 +93,13 @@ class Fetcher:
         return Wheel(wanted.name, wanted.version, pick["sha256"], place, pick["size"])
 
     def sure(self, wanted: Locked) -> Wheel:
-        """The wheel that is promised, after it was ensured once."""
+        """The wheel of a requirement that ``ensure`` has already brought here."""
         found = self.promised(wanted) or self.stored(wanted)
         assert found is not None
         return found
 
     def _picked(self, wanted: Locked) -> str | None:
-        """Which of the lock's hashes fits this Python: as an index said, else by what is in the store."""
+        """The hash that fits this Python: the one recorded from an index, or (offline) of a file in the store."""
         if promised := self.promised(wanted):
             return promised.sha
         there = {path.name: sha for sha in wanted.hashes if (path := self.store.wheel(sha))}
@@ -119,7 +120,7 @@ class Fetcher:
 
 
 def remember(store: Store, wanted: Locked, python: str, wheel: Wheel) -> None:
-    """Writes down which file a requirement stands for."""
+    """Records which file a requirement stands for."""
     pick = {"sha256": wheel.sha, "filename": wheel.path.name, "size": wheel.size}
     store.write_record("picks", wanted.key(python), pick)
 

@@ -29,7 +29,7 @@ from gpuyard.process import log, run
 from gpuyard.store.store import sha256_of
 
 PUBLIC = PyPI.simple_url.rstrip("/") + "/"
-"""The index that pip takes where nobody named one, by pip's own word."""
+"""pip's default index."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ def find(wanted: Locked, python: str, settings: Settings, client: PyPIClient) ->
     try:
         found = [(link, sha) for link in links(wanted, settings, client) if (sha := sha_of(link, wanted))]
     except (httpx2.HTTPError, ValueError, OSError) as error:
-        raise UserError(f"{wanted}: the index could not be read: {error or type(error).__name__}") from error
+        raise UserError("index-unreadable", f"{wanted}: the index could not be read: {_words(error)}") from error
     chosen = best((link.filename for link, _ in found), python)
     if chosen is None:
-        raise UserError(_nothing(wanted, python, settings))
+        raise UserError("wheel-not-found", _nothing(wanted, python, settings))
     # The same file may lie on several indexes; one on a disk is the nearest.
     link, sha = min((entry for entry in found if entry[0].filename == chosen), key=lambda entry: not entry[0].is_file)
     log.debug("%s: %s", wanted, link.redacted)
@@ -112,7 +112,7 @@ def links(wanted: Locked, settings: Settings, client: PyPIClient) -> Iterator[Li
 
 
 def sha_of(link: Link, wanted: Locked) -> str | None:
-    """The hash of a wheel that is one of the lock's; a file without a stated hash is read for it."""
+    """The SHA-256 of a wheel if the lock has it, else None; a local file without a stated hash is read."""
     if not link.is_wheel:
         return None
     stated = (link.hash_option or {}).get("sha256")
@@ -123,6 +123,10 @@ def sha_of(link: Link, wanted: Locked) -> str | None:
         return None
     sha = sha256_of(link.file_path)
     return sha if sha in wanted.hashes else None
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _nothing(wanted: Locked, python: str, settings: Settings) -> str:

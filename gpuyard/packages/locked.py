@@ -1,4 +1,4 @@
-"""What a lock asks for: one package, one version, the hashes of its files; and which of them fits."""
+"""Requirements of a lock (package, version, hashes of its files), and which of the files fits a Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Locked:
         return f"{self.name}=={self.version}"
 
     def key(self, python: str) -> str:
-        """Names the question which of the files is the one for that Python."""
+        """The store's key for the file that fits that Python."""
         return hashlib.sha256(json.dumps([self.name, self.version, self.hashes, python]).encode()).hexdigest()
 
 
@@ -46,7 +46,7 @@ def read(path: Path) -> list[Locked]:
     for name, version, block in entries(path.read_text()):
         hashes = tuple(sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", block)))
         if not hashes:
-            raise UserError(f"{path.name}: {name}=={version} has no hash; resolve the lock again (gpuyard lock)")
+            raise UserError("lock-without-hash", f"{path.name}: {name}=={version} has no hash. Run: gpuyard lock")
         found.append(Locked(name, version, hashes))
     return found
 
@@ -76,7 +76,7 @@ def _ranks(python: str) -> dict[object, int]:
 
 
 def rank(filename: str, python: str) -> int | None:
-    """How well a wheel fits, 0 the best; None if it is for another Python or platform, or no wheel."""
+    """How well a wheel fits, 0 the best; None if it is for another Python or platform, or not a wheel."""
     try:
         tags = parse_wheel_filename(filename)[3]
     except InvalidWheelFilename:

@@ -43,7 +43,9 @@ def offered(project: str) -> Offer:
             if not version.is_prerelease and not version.local:
                 found[version] |= pythons
     if not any(found.values()):
-        raise UserError(f"no index of this machine offers {project} for x86-64 Linux; see pip config list")
+        raise UserError(
+            "project-not-offered", f"no index of this machine offers {project} for x86-64 Linux. See: pip config list"
+        )
     return {version: frozenset(pythons) for version, pythons in found.items() if pythons}
 
 
@@ -79,7 +81,7 @@ def proposals(catalogue: Catalogue, torch: Offer, audio: Offer, resolver: Resolv
 def _newest(offer: Offer, series: str) -> Version:
     fitting = [version for version in offer if f"{version.major}.{version.minor}" == series]
     if not fitting:
-        raise UserError(f"the index no longer offers any torch {series}: the line can't be locked anew")
+        raise UserError("line-withdrawn", f"the index no longer offers any torch {series}: it can't be locked again")
     return max(fitting)
 
 
@@ -107,7 +109,7 @@ def _nvidia(packages: Mapping[str, str], part: str) -> str:
     for name, version in packages.items():
         if re.fullmatch(rf"nvidia-{part}(-cu\d+)?", name):
             return version
-    raise UserError(f"torch from this index needs no nvidia-{part}: it is no CUDA build")
+    raise UserError("torch-without-cuda", f"torch from this index needs no nvidia-{part}: it is not a CUDA build")
 
 
 def _differing(line: Line, row: Mapping[str, str | tuple[str, ...]]) -> dict[str, str | tuple[str, ...]]:

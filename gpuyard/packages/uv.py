@@ -38,7 +38,8 @@ def _requirement(version: str) -> str:
     start = text.find(f"\nuv=={version} ")
     if start < 0:
         raise UserError(
-            f"uv {version} (images/catalogue.toml) is not in gpuyard/requirements.txt: lock the same version"
+            "uv-version-mismatch",
+            f"uv {version} (images/catalogue.toml) is not in gpuyard/requirements.txt: name the same version in both",
         )
     lines = text[start + 1 :].splitlines()
     end = next(i for i, line in enumerate(lines) if not line.endswith("\\"))

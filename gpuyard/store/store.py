@@ -1,7 +1,7 @@
 """The store: wheels and layers by SHA-256 in the user's cache folder, for all checkouts and lines.
 
-Whatever lies under its final name is whole: files are written under another name and renamed. A
-kill leaves parts that the next run resumes or replaces. Two runs may share a store.
+A file under its final name is always complete: files are written under another name and renamed. A
+killed run leaves parts that the next run resumes or replaces. Two runs may share a store.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpuyard.errors import UserError
+from gpuyard.errors import UserError, warn
 from gpuyard.paths import cache_folder
-from gpuyard.process import log
 
 CHUNK = 1 << 20
 
@@ -34,7 +33,10 @@ def sha256_of(path: Path) -> str:
 
 
 class Damaged(UserError):
-    """Content of the store was not what it should be. It is gone, so the next try makes it anew."""
+    """Content of the store did not match its digest. It was removed, so the next try makes it again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("store-damaged", message)
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,17 @@ class Store:
         return self.folder / "blobs" / digest.removeprefix("sha256:")
 
     def intact(self, path: Path, sha: str) -> bool:
-        """Whether the file is there with exactly that content. A damaged one is removed, and said."""
+        """Whether the file is there with exactly that content. A damaged one is removed, with a warning."""
         if not path.exists():
             return False
         if sha256_of(path) == sha.removeprefix("sha256:"):
             return True
-        log.warning("%s was damaged on disk: removed, to be made anew", path.name)
+        warn("store-damaged", f"{path.name} was damaged on disk and was removed; it is made or fetched again")
         path.unlink(missing_ok=True)
         return False
 
     def whole(self, digest: str, size: int) -> bool:
-        """Whether the blob is there with that size; whoever hands it on checks its content."""
+        """Whether the blob is there with that size; its content is checked where it is sent on."""
         try:
             return self.blob(digest).stat().st_size == size
         except OSError:
@@ -78,11 +80,11 @@ class Store:
             wanted = list(dict.fromkeys(digests))
             found = list(pool.map(lambda digest: self.intact(self.blob(digest), digest), wanted))
         if not all(found):
-            raise Damaged(f"{found.count(False)} layers in {self.folder} were damaged and are gone: run it again")
+            raise Damaged(f"{found.count(False)} layers in {self.folder} were damaged and were removed: run it again")
 
     @contextlib.contextmanager
     def part(self) -> Iterator[Path]:
-        """A new file to write a blob to, on the store's own disk; gone afterwards unless it was kept."""
+        """A new file for a blob, on the store's own disk; removed afterwards unless it was kept."""
         folder = self.folder / "parts"
         folder.mkdir(parents=True, exist_ok=True)
         remove_orphans(folder)
@@ -105,7 +107,7 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Only one process at a time does what ``name`` stands for; the lock ends with the process."""
+        """Only one process at a time holds the lock ``name``; it ends with the process."""
         path = self.folder / "locks" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w") as file:
@@ -121,7 +123,7 @@ class Store:
         return found if isinstance(found, dict) else None
 
     def write_record(self, kind: str, key: str, data: dict[str, Any]) -> None:
-        """Writes a record whole or not at all."""
+        """Writes a record atomically."""
         path = self.folder / kind / f"{key}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         with self.part() as part:
@@ -130,12 +132,12 @@ class Store:
             part.with_suffix(".whole").replace(path)
 
     def forget(self, kind: str, key: str) -> None:
-        """The record is gone."""
+        """Removes a record."""
         (self.folder / kind / f"{key}.json").unlink(missing_ok=True)
 
 
 def remove_orphans(folder: Path, seconds: float = 60) -> None:
-    """Removes parts whose writer is gone: nobody holds them locked, or has just made them."""
+    """Removes parts that no process holds locked and that are older than ``seconds``."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,7 +146,7 @@ def remove_orphans(folder: Path, seconds: float = 60) -> None:
 
 
 def copy_whole(source: Path, target: Path) -> None:
-    """Copies a file so that the target is there whole or not at all."""
+    """Copies a file atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".copy")
     shutil.copyfile(source, part)

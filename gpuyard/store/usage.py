@@ -23,9 +23,9 @@ NOBODY = "no line"
 
 @dataclass(frozen=True)
 class Thing:
-    """Something that gpuyard made: what it is, its size in bytes if known, and what removes it.
+    """Something that gpuyard made: its name, its size in bytes if known, and how to remove it.
 
-    ``line`` is whose it is, or SHARED, or NOBODY; ``age`` the seconds since it was last written, if known.
+    ``line`` is the line that uses it, or SHARED, or NOBODY; ``age`` the seconds since it was last written, if known.
     """
 
     name: str
@@ -37,36 +37,36 @@ class Thing:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which things are meant: those of a line, those older than so many days, or all."""
+class Retention:
+    """Which things to remove: those of a line, those older than so many days, or all."""
 
     line: str | None = None
     days: float | None = None
 
     def takes(self, line: str, age: float | None) -> bool:
-        """Whether a thing of that line and age is meant. Of unknown age counts as new."""
+        """Whether a thing of that line and age is to be removed. A thing of unknown age counts as new."""
         if self.line is not None and line != self.line:
             return False
         return self.days is None or (age or 0) > self.days * 86400
 
 
-def stored(store: Store, catalogue: Catalogue, choice: Choice) -> Iterator[Thing]:
-    """The store's content, one thing per kind and line, of what the choice means."""
+def stored(store: Store, catalogue: Catalogue, retention: Retention) -> Iterator[Thing]:
+    """The store's content that the retention selects, one thing per kind and line."""
     owners = wheel_owners(catalogue)
     wheels = ((path, owners.get(path.parent.name, NOBODY)) for path in (store.folder / "wheels").glob("*/*"))
-    yield from _bundled("wheels", wheels, choice)
+    yield from _bundled("wheels", wheels, retention)
     users = blob_owners(store)
     blobs = ((path, users.get(path.name, NOBODY)) for path in (store.folder / "blobs").glob("*"))
-    yield from _bundled("layers", blobs, choice)
+    yield from _bundled("layers", blobs, retention)
     rest = [path for pattern in ("rootfs-*/*", "uv-*/*", "parts/*") for path in store.folder.glob(pattern)]
-    yield from _bundled("root file systems and tools", ((path, SHARED) for path in rest), choice)
+    yield from _bundled("root file systems and tools", ((path, SHARED) for path in rest), retention)
 
 
-def _bundled(kind: str, files: Iterable[tuple[Path, str]], choice: Choice) -> Iterator[Thing]:
+def _bundled(kind: str, files: Iterable[tuple[Path, str]], retention: Retention) -> Iterator[Thing]:
     now, chosen = time.time(), defaultdict[str, list[tuple[Path, int, float]]](list)
     for path, line in files:
         found = path.lstat()
-        if choice.takes(line, now - found.st_mtime):
+        if retention.takes(line, now - found.st_mtime):
             chosen[line].append((path, found.st_size, now - found.st_mtime))
     for line, parts in sorted(chosen.items()):
         size, age = sum(size for _, size, _ in parts), min(age for *_, age in parts)
@@ -91,7 +91,7 @@ def wheel_owners(catalogue: Catalogue, folder: Path = paths.LOCKS) -> dict[str, 
 
 
 def blob_owners(store: Store) -> dict[str, str]:
-    """The line that uses a layer, by its hash, from what was put together here; base layers are SHARED."""
+    """The line that uses a layer, by its hash, from the records of images built here; base layers are SHARED."""
     owners: dict[str, str] = {}
     for record in records(store, "images"):
         if found := re.search(r":v?(\d+\.\d+)", str(record["name"])):
@@ -111,7 +111,7 @@ def records(store: Store, kind: str) -> Iterator[dict[str, Any]]:
 
 
 def require(needs: Mapping[Path, float]) -> None:
-    """Raises UserError, with the figures, unless each disk has room for all that comes to its folders, in GB."""
+    """Raises UserError, with the figures, unless each disk has room for what its folders need, in GB."""
     disks: dict[int, list[tuple[Path, float]]] = defaultdict(list)
     for folder, gigabytes in needs.items():
         place = next(path for path in (folder, *folder.parents) if path.exists())
@@ -121,6 +121,7 @@ def require(needs: Mapping[Path, float]) -> None:
         if free < needed:
             names = " and ".join(dict.fromkeys(str(folder) for folder, _ in folders))
             raise UserError(
+                "disk-space",
                 f"the disk of {names} has {free:.1f} GB free and this build needs {needed:.0f} GB. "
-                "Free some: gpuyard clean --dry-run shows what there is, docker system df"
+                "Free some: gpuyard clean (--dry-run lists what it would remove), docker system df",
             )

@@ -12,7 +12,7 @@ from gpuyard import paths
 from gpuyard.catalogue.lock import LockSet
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.commands.building.lock import pythons
-from gpuyard.errors import UsageError, UserError
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -50,14 +50,14 @@ def test_a_changed_requirement_makes_the_lock_stale(copied: LockSet) -> None:
     """A lock made from other inputs is refused, with the command that makes it anew."""
     path = copied.path("torch")
     path.write_text(path.read_text().replace(copied.stamp, "sha256:" + "0" * 64))
-    with pytest.raises(UserError, match=rf"{path.name} is stale .*gpuyard lock {copied.line}"):
+    with refused("lock-stale", path.name, "sha256:" + "0" * 64, f"gpuyard lock {copied.line}"):
         copied.refuse_stale()
 
 
 def test_a_missing_lock_is_named(copied: LockSet) -> None:
     """A lock that is not there is named, with the command that makes it."""
     copied.path("cuda").unlink()
-    with pytest.raises(UserError, match=r"cuda\.txt is missing"):
+    with refused("lock-stale", "cuda.txt", f"gpuyard lock {copied.line}"):
         copied.refuse_stale()
 
 
@@ -71,7 +71,7 @@ def test_a_lock_edited_by_hand_is_refused(copied: LockSet) -> None:
     """A package taken out of a lock is noticed, whatever its stamp says."""
     path = copied.path("torch")
     path.write_text(path.read_text().replace("numpy==", "numpie==", 1))
-    with pytest.raises(UserError, match=rf"{path.name} was edited by hand"):
+    with refused("lock-edited", path.name):
         copied.refuse_stale()
 
 
@@ -103,8 +103,8 @@ def test_a_declared_system_is_named_in_the_command_that_locks_for_it(table: Cata
     """Its Python has no locks here; the way to them is in the refusal, and the command knows the system."""
     name, system = next((n, s) for n, s in table.os.items() if not s.built)
     locks = LockSet(table, table.default_line, system.python, tmp_path)
-    with pytest.raises(UserError, match=rf"is missing.*gpuyard lock {table.default_line} --os {name}$"):
+    with refused("lock-stale", f"gpuyard lock {table.default_line} --os {name}"):
         locks.refuse_stale()
     assert pythons(table, name) == [system.python]
-    with pytest.raises(UsageError, match="unknown operating system 'alpine'"):
+    with refused("os-unknown", "alpine", code=2):
         pythons(table, "alpine")

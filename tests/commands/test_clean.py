@@ -20,7 +20,7 @@ from gpuyard.catalogue.claims import LABEL
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.commands.building import clean
 from gpuyard.engine.session import RUN, SESSION, Owner
-from gpuyard.store.usage import Choice
+from gpuyard.store.usage import Retention
 
 DEAD = str(replace(Owner.me(), born="1"))
 
@@ -140,7 +140,7 @@ def test_the_time_of_an_image_is_when_it_was_tagged_here() -> None:
     minute = datetime.fromtimestamp(time.time() - 60, UTC).isoformat().replace("+00:00", "123Z")
     assert 55 < (clean.tagged_ago({"Metadata": {"LastTagTime": minute}}) or 0) < 70
     assert clean.tagged_ago({"Metadata": {"LastTagTime": "0001-01-01T00:00:00Z"}}) is None
-    assert not Choice(days=1).takes("9.9", None)
+    assert not Retention(days=1).takes("9.9", None)
 
 
 @pytest.mark.engine
@@ -152,7 +152,7 @@ def test_the_base_images_of_the_layer_builder_are_ours(docker_client: docker.Doc
     thing.remove()
     assert not docker_client.images.list(name)
     line = next(iter(catalogue.load().line))
-    assert not [thing for thing in clean.made(docker_client, Choice(line)) if clean.BASE in thing.name]
+    assert not [thing for thing in clean.made(docker_client, Retention(line)) if clean.BASE in thing.name]
 
 
 @pytest.mark.engine

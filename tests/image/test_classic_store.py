@@ -16,12 +16,12 @@ import pytest
 
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.engine import daemon as engine
-from gpuyard.errors import UserError
 from gpuyard.image import assemble, build, load
 from gpuyard.image.assemble import Options
 from gpuyard.image.oci import Image
 from gpuyard.store.store import Store
 from tests.image import small
+from tests.refusals import refused
 
 BRIDGE = "gpuyard-test0"
 """A bridge of its own: with none at all, a second dockerd removes the first one's."""
@@ -101,7 +101,7 @@ def test_an_engine_whose_disk_is_full_says_so_and_keeps_its_tags(
     try:
         with classic(short_path) as address:
             monkeypatch.setenv("DOCKER_HOST", address)
-            with pytest.raises(UserError, match=r"the engine did not take the image: .*no space left on device"):
+            with refused("engine-load-failed", "no space left on device"):
                 load.load(image, [product.tag], Store())
             assert engine.client().images.list() == []
     finally:

@@ -13,12 +13,12 @@ import pytest
 from gpuyard import paths
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.errors import UsageError, UserError
 from gpuyard.image import configuration, oci, sizes
 from gpuyard.image.assemble import Options
 from gpuyard.image.build import build
 from gpuyard.layers.model import Layer
 from gpuyard.store.store import Damaged, Store
+from tests.refusals import refused
 
 BELOW = oci.Descriptors(({"mediaType": oci.LAYER, "digest": "sha256:00", "size": 3},), ("sha256:base",), ())
 
@@ -100,7 +100,7 @@ def test_nothing_but_configuration_is_left_of_a_dockerfile(table: Catalogue, nam
 
 def test_a_run_that_layers_cannot_replace_is_refused() -> None:
     """A heredoc's lines can't be told from instructions."""
-    with pytest.raises(UserError, match="images/x/Dockerfile: a RUN with a heredoc"):
+    with refused("dockerfile-unsupported", "images/x/Dockerfile"):
         configuration.without_run("FROM base\nRUN <<'SH'\nUSER 0\nSH\n", "x")
 
 
@@ -124,5 +124,5 @@ def test_the_newest_image_of_a_name_is_remembered(tmp_path: Path) -> None:
 def test_offline_is_for_layers(table: Catalogue) -> None:
     """BuildKit would ask the index; the refusal says what to use."""
     assert Options().offline is False
-    with pytest.raises(UsageError, match="--offline is of --builder layers"):
+    with refused("offline-needs-layers", "--builder layers", code=2):
         build(find_product(table, None), builder="dockerfile", offline=True)

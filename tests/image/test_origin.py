@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.errors import UserError
 from gpuyard.image import origin
+from tests.refusals import refused
 
 
 def test_bootstrapping_needs_root(table: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user is told so in one line, and nothing is written."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(UserError, match="needs root"):
+    with refused("bootstrap-needs-root"):
         origin.bootstrap(table.os[table.default_os], tmp_path / "rootfs" / "rootfs.tar")
     assert not (tmp_path / "rootfs").exists()
 

@@ -8,18 +8,18 @@ import pytest
 
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.errors import UserError
 from gpuyard.image import build
 from gpuyard.image.assemble import Options, assemble
 from gpuyard.image.source import from_checkout
 from gpuyard.store.store import Store
 from tests.image import small
+from tests.refusals import refused
 
 
 def test_an_image_that_was_not_built_is_refused_at_once(table: Catalogue, tmp_path: Path) -> None:
     """With the command that builds it; no engine, no network."""
     product = find_product(table, None)
-    with pytest.raises(UserError, match=r"was not built from layers here.*Run: gpuyard build .* --builder layers"):
+    with refused("image-not-assembled", product.tag, f"gpuyard build {product.line}"):
         from_checkout(product, Store(tmp_path))
 
 
@@ -40,5 +40,5 @@ def test_the_records_make_the_image_that_the_builder_made(
     (empty.folder).mkdir()
     (empty.folder / "bases").symlink_to(store.folder / "bases")
     (empty.folder / "blobs").symlink_to(store.folder / "blobs")
-    with pytest.raises(UserError, match="layers of its cuda wheels are not in the store"):
+    with refused("image-not-assembled", "cuda wheels"):
         from_checkout(product, empty)

@@ -10,11 +10,11 @@ import pytest
 
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.errors import UserError
 from gpuyard.image import base as foundation
 from gpuyard.image import load
 from gpuyard.layers.container import Filter
 from gpuyard.store.store import Store
+from tests.refusals import refused
 
 pytestmark = pytest.mark.engine
 
@@ -59,5 +59,5 @@ def test_an_answer_that_stops_early_is_none(tmp_path: Path, base: str, end: str,
     """A failing script, a tar without the last file, and half a tar: the script's last words, and no result."""
     script = tmp_path / "early.sh"
     script.write_text(ANSWER + end)
-    with pytest.raises(UserError, match=said):
+    with refused("layer-script-failed", script.name, said):
         answer(base, script)

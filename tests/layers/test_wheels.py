@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from gpuyard.errors import UserError
 from gpuyard.layers.make import wheels_layer
 from gpuyard.layers.model import Layer, Packing, Target, refuse_conflicts
 from gpuyard.layers.plan import BIG, SHELVES, groups
 from gpuyard.packages.fetcher import Wheel
 from tests.layers.wheels import LINK, make
+from tests.refusals import refused
 
 TARGET = Target("3.13", 1_700_000_000)
 SITE = TARGET.site
@@ -114,32 +114,29 @@ def test_another_target_gives_other_bytes(tmp_path: Path) -> None:
     assert packed.digest != base.digest
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [("../evil.py", "leaves the folder"), ("/etc/evil", "leaves the folder"), ("a/../../b.py", "leaves the folder")],
-)
-def test_a_path_that_leaves_the_prefix_is_refused(tmp_path: Path, path: str, words: str) -> None:
+@pytest.mark.parametrize("path", ["../evil.py", "/etc/evil", "a/../../b.py"])
+def test_a_path_that_leaves_the_prefix_is_refused(tmp_path: Path, path: str) -> None:
     """The wheel and the path are named."""
-    with pytest.raises(UserError, match=rf"sample-1.0.*{words}"):
+    with refused("wheel-unsafe", "sample-1.0", repr(path)):
         layer(tmp_path, make(tmp_path, files={path: ""}))
 
 
 def test_a_script_whose_name_leaves_the_prefix_is_refused(tmp_path: Path) -> None:
     """An entry point is a path too."""
-    with pytest.raises(UserError, match="leaves the folder"):
+    with refused("wheel-unsafe", "../../evil"):
         layer(tmp_path, make(tmp_path, scripts="[console_scripts]\n../../evil = sample:main\n"))
 
 
 def test_a_link_is_refused(tmp_path: Path) -> None:
     """No wheel may hold one, wherever it points."""
-    with pytest.raises(UserError, match="holds a link"):
+    with refused("wheel-unsafe", "sample/passwd"):
         layer(tmp_path, make(tmp_path, files={"sample/passwd": "/etc/passwd"}, modes={"sample/passwd": LINK}))
 
 
 @pytest.mark.parametrize("tag", ["cp312-cp312-manylinux_2_28_x86_64", "cp313-cp313-win_amd64"])
 def test_a_wheel_for_another_python_or_platform_is_refused(tmp_path: Path, tag: str) -> None:
     """The line says for what it would have to be."""
-    with pytest.raises(UserError, match=r"another Python or platform than Python 3\.13"):
+    with refused("wheel-platform", tag, "3.13"):
         layer(tmp_path, make(tmp_path, tag=tag))
 
 
@@ -147,7 +144,7 @@ def test_a_truncated_wheel_is_refused(tmp_path: Path) -> None:
     """Whatever is cut off."""
     wheel = make(tmp_path)
     wheel.path.write_bytes(wheel.path.read_bytes()[:-100])
-    with pytest.raises(UserError, match="not a whole wheel"):
+    with refused("wheel-damaged", wheel.path.name):
         layer(tmp_path, wheel)
 
 
@@ -164,7 +161,7 @@ def test_a_wheel_with_a_changed_byte_is_refused(tmp_path: Path, deflated: bool) 
     data = bytearray((tmp_path / "new").read_bytes())
     data[place] ^= 0xFF
     wheel.path.write_bytes(data)
-    with pytest.raises(UserError, match="not a whole wheel"):
+    with refused("wheel-damaged", wheel.path.name):
         layer(tmp_path, wheel)
 
 
@@ -173,11 +170,11 @@ def test_two_wheels_with_one_path_are_both_named(tmp_path: Path) -> None:
     one, same = make(tmp_path, "one", files={"shared.txt": "1"}), make(tmp_path, "same", files={"shared.txt": "1"})
     other = make(tmp_path, "other", files={"shared.txt": "2"})
     layer(tmp_path, one, same)
-    with pytest.raises(UserError, match=r"one==1\.0 and, with other content, in other==1\.0"):
+    with refused("wheel-conflict", "shared.txt", "one==1.0", "other==1.0"):
         layer(tmp_path, one, other)
     layers = [layer(tmp_path, wheel)[0] for wheel in (one, same, other)]
     refuse_conflicts(layers[:2])
-    with pytest.raises(UserError, match=r"one==1\.0 and, with other content, in other==1\.0"):
+    with refused("wheel-conflict", "shared.txt", "one==1.0", "other==1.0"):
         refuse_conflicts(layers)
 
 

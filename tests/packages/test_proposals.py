@@ -14,9 +14,9 @@ from gpuyard import paths
 from gpuyard.catalogue import table as catalogue
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.commands.building.update import notes
-from gpuyard.errors import UserError
 from gpuyard.packages import proposals
 from gpuyard.packages.proposals import Offer, Proposal
+from tests.refusals import refused
 
 TEXT = paths.CATALOGUE.read_text()
 
@@ -96,7 +96,7 @@ def test_a_sibling_of_the_same_number_is_preferred(table: Catalogue) -> None:
 
 def test_a_line_that_the_index_dropped_is_said(table: Catalogue) -> None:
     """It can't be locked anew, and that is one line."""
-    with pytest.raises(UserError, match=rf"no longer offers any torch {table.default_line}"):
+    with refused("line-withdrawn", table.default_line):
         proposed(
             table,
             {
@@ -109,7 +109,7 @@ def test_a_line_that_the_index_dropped_is_said(table: Catalogue) -> None:
 
 def test_a_cpu_build_is_no_proposal(table: Catalogue) -> None:
     """An index without NVIDIA's packages offers another product."""
-    with pytest.raises(UserError, match="no CUDA build"):
+    with refused("torch-without-cuda", "nvidia-cuda-runtime"):
         proposals.proposals(table, offer(table), {}, lambda *_: {"torchvision": "1", "torchaudio": "1"})
 
 

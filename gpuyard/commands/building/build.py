@@ -15,14 +15,14 @@ from gpuyard.errors import UsageError
 from gpuyard.image import build as building
 from gpuyard.image import buildkit as baking
 from gpuyard.image.assemble import Options
-from gpuyard.image.origin import Choice
+from gpuyard.image.origin import BaseChoice
 
 
 def build(
     line: Annotated[str | None, typer.Argument(help="A line of the catalogue; the default one if left out.")] = None,
     image: Annotated[str, typer.Option("--target", "--image", help="workbench, runtime or devel.")] = "workbench",
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
-    base: Annotated[Choice, typer.Option(help="Where the operating system comes from.")] = "auto",
+    base: Annotated[BaseChoice, typer.Option(help="Where the operating system comes from.")] = "auto",
     builder: Annotated[
         building.Builder, typer.Option(help="Layers straight from wheels, or BuildKit on the Dockerfiles.")
     ] = "layers",

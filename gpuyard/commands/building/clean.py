@@ -24,7 +24,7 @@ from gpuyard.engine import daemon
 from gpuyard.engine.session import RUN, SESSION, Owner, containers, label_of, remove_one
 from gpuyard.image.load import LOADING
 from gpuyard.store.store import Store
-from gpuyard.store.usage import NOBODY, SHARED, Choice, Thing, stored
+from gpuyard.store.usage import NOBODY, SHARED, Retention, Thing, stored
 
 FOLDERS = (paths.BUILD,)
 RECORDS = (paths.REPORTS,)
@@ -51,14 +51,14 @@ def clean(
     What is left is shown with its size and the option that frees it.
     """
     table = catalogue.load()
-    choice = Choice(table.find_line(line) if line else None, older_than)
+    retention = Retention(table.find_line(line) if line else None, older_than)
     asked = {"images": images or everything, "store": store, "build cache": build_cache}
     found, left = [*_folders(FOLDERS), *(_folders(RECORDS) if everything else ())], list[Thing]()
-    heavy = {"images": list[Thing](), "store": list(stored(Store(), table, choice)), "build cache": list[Thing]()}
+    heavy = {"images": list[Thing](), "store": list(stored(Store(), table, retention)), "build cache": list[Thing]()}
     if daemon.answers():
         client = daemon.client()
         found = [*started(client, everything), *found]
-        heavy["images"], heavy["build cache"] = list(made(client, choice)), list(built(client))
+        heavy["images"], heavy["build cache"] = list(made(client, retention)), list(built(client))
     for kind, things in heavy.items():
         (found if asked[kind] else left).extend(things)
     _remove(found, dry_run)
@@ -120,23 +120,23 @@ def in_use(thing: Container | Volume) -> bool:
     return isinstance(thing, Container) and thing.status in ("running", "paused", "restarting")
 
 
-def made(client: docker.DockerClient, choice: Choice | None = None) -> Iterator[Thing]:
+def made(client: docker.DockerClient, retention: Retention | None = None) -> Iterator[Thing]:
     """Images under the catalogue's repository, the bases they were built in, and ours that lost their tag.
 
     What somebody built on top inherits our labels; under another name it is theirs and stays.
     """
-    choice, prefix = choice or Choice(), catalogue.load().repository + ":"
+    retention, prefix = retention or Retention(), catalogue.load().repository + ":"
     for image in client.images.list(filters={"label": f"{LABEL}.line"}):
         ours = [tag for tag in image.tags if tag.startswith(prefix)]
         line, age = image.labels[f"{LABEL}.line"], tagged_ago(image.attrs)
-        if (ours or not image.tags) and choice.takes(line, age):
+        if (ours or not image.tags) and retention.takes(line, age):
             names = ours or [str(image.id)]
             shown = ", ".join(ours) or f"{image.short_id} (no tag)"
             yield Thing(f"image {shown}", int(image.attrs["Size"]), partial(_untag, client, names), "images", line, age)
     for image in [*client.images.list(BASE), *client.images.list(LOADING)]:
         names = [tag for tag in image.tags if tag.startswith((f"{BASE}:", f"{LOADING}:"))]
         age = tagged_ago(image.attrs)
-        if names and choice.takes(SHARED, age):
+        if names and retention.takes(SHARED, age):
             remove = partial(_untag, client, names)
             yield Thing(f"image {', '.join(names)}", int(image.attrs["Size"]), remove, "images", SHARED, age)
 

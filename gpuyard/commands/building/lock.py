@@ -8,8 +8,7 @@ import typer
 
 from gpuyard.catalogue import table
 from gpuyard.catalogue.lock import LockSet
-from gpuyard.catalogue.table import Catalogue, unknown
-from gpuyard.errors import UsageError
+from gpuyard.catalogue.table import Catalogue
 
 
 def lock(
@@ -34,6 +33,4 @@ def pythons(catalogue: Catalogue, os: str | None) -> list[str]:
     """The Pythons that locks are for: of one operating system, or of all that are built."""
     if os is None:
         return sorted({system.python for system in catalogue.os.values() if system.built})
-    if os not in catalogue.os:
-        raise UsageError("os-unknown", unknown("operating system", os, catalogue.os))
-    return [catalogue.os[os].python]
+    return [catalogue.os[catalogue.find_os(os)].python]
