@@ -15,16 +15,8 @@ from verify.checks.image.torch_files import torch_version_file
 from verify.model import Claims
 from verify.probes import system
 from verify.probes.gpu_signs import gpu_signs
+from verify.secret_names import MASK, is_secret, without_secrets
 
-SECRET_NAME = re.compile(
-    r"TOKEN|PASS|SECRET|CREDENTIAL|KEY|AUTH|COOKIE|SIGNATURE|DSN|WEBHOOK|PRIVATE|SESSION", re.IGNORECASE
-)
-SECRET_VALUE = re.compile(
-    r"(?<=://)[^/\s@]+@"  # a name and a password in an address
-    r"|\b(gh[pousr]_|github_pat_|hf_|sk-|xox[abp]-|AKIA|glpat-|pypi-)[A-Za-z0-9_\-]{8,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]+"
-)
-MASK = "***"
 KINDS = re.compile(r"(torch.*|nvidia-.*|triton|numpy|transformers)")
 
 
@@ -82,7 +74,4 @@ def masked(environment: Mapping[str, str]) -> Dict[str, str]:
 
 
 def _mask(name: str, value: str) -> str:
-    if SECRET_NAME.search(name):
-        return MASK
-    plain = SECRET_VALUE.sub(lambda found: MASK + ("@" if found.group(0).endswith("@") else ""), value)
-    return plain.replace("\n", "\\n")
+    return MASK if is_secret(name) else without_secrets(value).replace("\n", "\\n")

@@ -10,12 +10,12 @@ from typing import Any
 from docker.types import DeviceRequest, Ulimit
 
 from gpuyard.errors import UsageError
+from verify.secret_names import has_secret, is_secret
 
 GPU_CHOICES = "all, none, auto, or devices such as 0,1"
 GIB = 1 << 30
 SHM_DEFAULT = 8 * GIB
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": GIB}
-_SECRET = re.compile(r"TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIAL|API_?KEY|PRIVATE|ACCESS_KEY", re.IGNORECASE)
 # Locked memory for RDMA and pinned buffers, and the stack that NVIDIA asks for. Only beside a GPU:
 # an engine that itself runs in a container, as in CI, may not raise the limit and would not start.
 _ULIMITS = (("memlock", -1), ("stack", 64 << 20))
@@ -149,8 +149,8 @@ def parse_gpus(text: str) -> tuple[str, ...] | None:
 def split_secrets(env: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     """The ``-e`` values for a command line, and secrets to hand over by docker's own environment.
 
-    A value whose name says that it is secret is replaced by its bare name, so that it stands in no
-    process list and in no printed line.
+    A variable with a secret's name, or with a password or token in its value, is replaced by its bare name: the
+    value appears in no process list and in no printed line.
     """
     words: list[str] = []
     secrets: dict[str, str] = {}
@@ -158,7 +158,7 @@ def split_secrets(env: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
         name, given, value = item.partition("=")
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise UsageError("env-name-invalid", f"-e {name!r}: expected NAME=value or NAME")
-        if given and _SECRET.search(name):
+        if given and (is_secret(name) or has_secret(value)):
             secrets[name] = value
         words.append(name if name in secrets else item)
     return tuple(words), secrets

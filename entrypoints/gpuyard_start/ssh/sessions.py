@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from ..errors import Refusal
 from ..folder import become_owner, find_folder, make_folder
+from ..secret_names import is_secret
 
 FILE = "environment"
 SHELL = "/bin/bash"
@@ -30,17 +31,6 @@ _SPENT = frozenset(
         *("JUPYTER_LINK", "GPUYARD_HOST_KEYS", PASS),
     }
 )
-_SECRET_WORDS = frozenset(
-    (
-        *("TOKEN", "TOKENS", "PAT", "AUTH", "SECRET", "SECRETS", "CREDENTIAL", "CREDENTIALS"),
-        *("PASSWORD", "PASSWORDS", "PASSWD", "PASS", "PASSPHRASE", "KEY", "KEYS", "APIKEY", "PRIVATE"),
-    )
-)
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable's name says that its value is a credential."""
-    return not _SECRET_WORDS.isdisjoint(name.upper().split("_"))
 
 
 def select(env: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:

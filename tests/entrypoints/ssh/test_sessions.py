@@ -11,20 +11,6 @@ from entrypoints.gpuyard_start.errors import Refusal
 from entrypoints.gpuyard_start.ssh import sessions
 
 
-@pytest.mark.parametrize(
-    "name", ["HF_TOKEN", "WANDB_API_KEY", "db_password", "AWS_SECRET_ACCESS_KEY", "GH_PAT", "APIKEY"]
-)
-def test_a_name_that_says_secret_is_one(name: str) -> None:
-    """Credentials are known by a word of their name, in any case."""
-    assert sessions.is_secret(name)
-
-
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "PATH", "KEYBOARD", "NVIDIA_VISIBLE_DEVICES"])
-def test_a_name_that_only_resembles_a_secret_is_none(name: str) -> None:
-    """Whole words count, so that a setting which users rely on is not dropped."""
-    assert not sessions.is_secret(name)
-
-
 def test_the_environment_is_sorted_into_passed_and_secret() -> None:
     """What each session has of its own is not passed; nothing else is left out, whatever it holds."""
     env = {"PATH": "/x", "SHLVL": "1", "HF_TOKEN": "t", "TWO": "a\nb", "a-b": "c", "PUBLIC_KEY": "k"}
