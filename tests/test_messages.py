@@ -11,7 +11,7 @@ import pytest
 from gpuyard import messages, paths
 from gpuyard.cli import main
 
-RAISED = {"UserError", "UsageError", "Refusal", "warn"}
+RAISED = {"UserError", "UsageError", "Refusal", "warn", "Absent", "Passing"}
 PLACES = ("gpuyard", "entrypoints/gpuyard_start")
 IN_CLI = {"disk-full"}
 """Printed by the command line's last resort, without a call."""

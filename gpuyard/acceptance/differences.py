@@ -99,14 +99,8 @@ def _declared(catalogue: Catalogue, name: str) -> Side:
 
 def checks(digest: str, folder: Path = paths.REPORTS) -> dict[str, str]:
     """The status of every check in the newest report of that digest; empty without one."""
-    for path in sorted(folder.glob("*.json"), key=lambda path: -path.stat().st_mtime):
-        try:
-            report = reports.load(path)
-        except UserError:
-            continue
-        if report["digest"] == digest:
-            return {finding["check"]: finding["status"] for finding in report["findings"]}
-    return {}
+    found = reports.about(folder, {digest})
+    return {finding["check"]: finding["status"] for finding in found.content["findings"]} if found else {}
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +63,27 @@ def _replace(path: Path, text: str) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Found:
+    """A report as it was read once: its file, its bytes, their content."""
+
+    path: Path
+    data: bytes
+    content: dict[str, Any]
+
+
+def newest(folder: Path) -> Iterator[Found]:
+    """The reports of a folder, newest first; files that are not reports are left out."""
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True):
+        with contextlib.suppress(UserError):
+            yield read(path)
+
+
+def about(folder: Path, digests: Collection[str]) -> Found | None:
+    """The newest report of a folder about one of these digests."""
+    return next((found for found in newest(folder) if found.content.get("digest") in digests), None)
+
+
 def latest(folder: Path) -> Path:
     """The newest report of a folder. Raises UserError if there is none."""
     found = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
@@ -70,8 +94,14 @@ def latest(folder: Path) -> Path:
 
 def load(path: Path) -> dict[str, Any]:
     """A finished report. Raises UserError for a file that is none."""
+    return read(path).content
+
+
+def read(path: Path) -> Found:
+    """A finished report with its bytes. Raises UserError for a file that is not a report."""
     try:
-        report = json.loads(path.read_text())
+        data = path.read_bytes()
+        report = json.loads(data)
     except (OSError, ValueError) as error:
         raise UserError(
             "report-invalid", f"{path}: not a report: {getattr(error, 'strerror', None) or error}"
@@ -79,4 +109,4 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
         found = report.get("schema") if isinstance(report, dict) else type(report).__name__
         raise UserError("report-invalid", f"{path}: not a report: expected schema {SCHEMA}, found {found}")
-    return report
+    return Found(path, data, report)

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuyard.image.oci import digest_of
 from gpuyard.image.source import Source
-from gpuyard.publish import inventory as taking
+from gpuyard.publish import inventory as inventories
 from gpuyard.publish.provenance import PREDICATE, provenance
 from gpuyard.publish.verified import Report
 
@@ -75,7 +75,7 @@ def gather(source: Source, report: Report) -> list[Document]:
 
 
 def papers(source: Source) -> dict[str, str]:
-    """Bills of materials and provenance: a function of image and code alone, so written once and remembered."""
+    """Bills of materials and provenance. They depend on image and code alone, so they are written once and cached."""
     key = hashlib.sha256(f"{source.digest} {code()}".encode()).hexdigest()
     if source.store and (record := source.store.record(KIND, key)) and record.keys() == {CYCLONEDX, SPDX, PROVENANCE}:
         return record
@@ -83,7 +83,7 @@ def papers(source: Source) -> dict[str, str]:
     from gpuyard.publish.sbom import cyclonedx
     from gpuyard.publish.spdx import spdx
 
-    taken = taking.take(source)
+    taken = inventories.take(source)
     writers = {CYCLONEDX: cyclonedx, SPDX: spdx, PROVENANCE: provenance}
     written = {kind: write(source, taken).decode() for kind, write in writers.items()}
     if source.store:
@@ -93,7 +93,7 @@ def papers(source: Source) -> dict[str, str]:
 
 @cache
 def code() -> str:
-    """A checksum of all that decides what is written."""
+    """A checksum of the code and libraries that decide what is written."""
     content = hashlib.sha256()
     for file in sorted(Path(__file__).parent.glob("*.py")):
         content.update(file.read_bytes())
@@ -103,7 +103,7 @@ def code() -> str:
 
 
 def verdict(report: Report) -> dict[str, str]:
-    """The report in three annotations, for who looks at the list of referrers only."""
+    """The report in three annotations, for readers of the list of referrers."""
     return {
         "io.gpuyard.verdict": "passed",
         "io.gpuyard.gpu": "yes" if report.gpu else "not run on a GPU",

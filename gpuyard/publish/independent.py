@@ -1,4 +1,4 @@
-"""What was published, read by a client that had no part in it: skopeo."""
+"""What was published, read by a client that took no part in publishing it: skopeo."""
 
 from __future__ import annotations
 
@@ -16,37 +16,46 @@ PATIENCE = 60.0
 
 
 def refuse_different(repository: Repository, tag: str, room: Path, tell: Callable[[str], None]) -> str:
-    """Pulls an image by tag, every blob of it, into ``room``, and looks for its evidence. Returns the digest.
+    """Resolves a tag once, pulls every blob of that digest into ``room``, looks for evidence. Returns the digest.
 
-    Raises UserError if the tag stands for another digest than what arrives, or evidence is missing.
+    Raises UserError if what arrives has another digest, or evidence is missing.
     """
-    digest = skopeo(repository, "inspect", "--format", "{{.Digest}}", tag=tag).strip()
-    manifest = json.loads(skopeo(repository, "inspect", "--raw", tag=tag))
+    digest = skopeo(repository, "inspect", "--format", "{{.Digest}}", at=f":{tag}").strip()
+    manifest = json.loads(skopeo(repository, "inspect", "--raw", at=f"@{digest}"))
     size = sum(int(layer["size"]) for layer in manifest["layers"])
-    tell(f"skopeo pulls {repository}:{tag} ({size / 1e9:.2f} GB) and compares every digest")
+    tell(f"skopeo pulls {repository.at(digest)} ({size / 1e9:.2f} GB) and compares every digest")
     with tempfile.TemporaryDirectory(dir=room) as folder:
-        skopeo(repository, "copy", "--quiet", tag=tag, to=f"oci:{folder}/pulled:it", limit=PATIENCE + size / SLOWEST)
+        skopeo(repository, "copy", "--quiet", at=f"@{digest}", to=f"oci:{folder}/pulled:it", limit=patience(size))
         entry = json.loads(Path(folder, "pulled", "index.json").read_text())["manifests"][0]
     if entry["digest"] != digest:
-        raise UserError(f"{repository}:{tag} is {digest}, and what was pulled is {entry['digest']}")
+        raise UserError(
+            "registry-content-differs", f"{repository}:{tag} is {digest}, but what was pulled is {entry['digest']}"
+        )
     kinds = referrers(repository, digest)
     if lost := [name for kind, name in evidence.NAMES.items() if kind not in kinds]:
-        raise UserError(f"{repository}:{tag}: a client finds no {', '.join(lost)} among the referrers of {digest}")
+        raise UserError(
+            "evidence-missing", f"{repository}:{tag}: skopeo finds no {', '.join(lost)} among the referrers of {digest}"
+        )
     tell(f"{len(kinds)} referrers: {', '.join(name for kind, name in evidence.NAMES.items() if kind in kinds)}")
     return digest
 
 
 def referrers(repository: Repository, digest: str) -> list[str]:
-    """The types of what refers to a digest: by the tag schema, else (a newer registry) by the referrers API."""
+    """The types of the artifacts that refer to a digest, by the tag schema or (newer registries) the referrers API."""
     try:
-        listed = json.loads(skopeo(repository, "inspect", "--raw", tag=digest.replace(":", "-")))["manifests"]
+        listed = json.loads(skopeo(repository, "inspect", "--raw", at=":" + digest.replace(":", "-")))["manifests"]
     except UserError:
         listed = repository.referrers(digest)
     return [str(entry.get("artifactType", "")) for entry in listed]
 
 
-def skopeo(repository: Repository, *words: str, tag: str, to: str = "", limit: float = PATIENCE) -> str:
-    """What skopeo answers about a tag; ``to`` is where it copies. Raises UserError."""
+def patience(size: int) -> float:
+    """Seconds that a pull of so many bytes may take."""
+    return PATIENCE + size / SLOWEST
+
+
+def skopeo(repository: Repository, *words: str, at: str, to: str = "", limit: float = PATIENCE) -> str:
+    """What skopeo answers about ``:TAG`` or ``@DIGEST``; ``to`` is where it copies. Raises UserError."""
     source = "src-" if to else ""
     trust = [f"--{source}tls-verify=false"] if repository.plain_http else []
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +63,7 @@ def skopeo(repository: Repository, *words: str, tag: str, to: str = "", limit: f
             # skopeo takes a folder of certificates.
             Path(folder, "ca.crt").write_bytes(repository.ca_file.read_bytes())
             trust = [f"--{source}cert-dir", folder]
-        command = ["skopeo", words[0], *trust, *words[1:], f"docker://{repository}:{tag}", *([to] if to else [])]
+        command = ["skopeo", words[0], *trust, *words[1:], f"docker://{repository}{at}", *([to] if to else [])]
         code, out, err = execute(command, limit)
     if code:
         raise failure(str(repository), err, limit)

@@ -104,8 +104,9 @@ def _refuse_different(what: str, named: Mapping[str, str], found: Mapping[str, t
     if names:
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         raise UserError(
+            "packages-differ",
             f"the packages in the image are not those its {what} name: {', '.join(names[:SHOWN])}{more}. "
-            "Build it anew: gpuyard build --builder layers"
+            "Build it again: gpuyard build --builder layers",
         )
 
 

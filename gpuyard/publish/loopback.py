@@ -1,4 +1,4 @@
-"""A registry on this machine, for a pipeline that is tried out: started only if none answers, and left running."""
+"""A registry on this machine, for trying the pipeline: started only if none answers, and left running."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import subprocess
 import time
 from pathlib import Path
 
-from gpuyard.errors import UserError
+from gpuyard.errors import UserError, warn
 from gpuyard.paths import cache_folder
-from gpuyard.process import log
-from gpuyard.publish import tools
-from gpuyard.publish.registry import Repository, is_loopback
+from gpuyard.publish.registry import Repository, ensure_clients, is_loopback
 
 PROGRAM = "docker-registry"
 SECONDS = 10.0
 
 
 def ensure(repository: Repository) -> int | None:
-    """A registry answers there. Starts one on loopback if none does, and returns its process; else None."""
+    """Starts a registry on loopback if none answers there, and returns its process; otherwise None."""
     if answers(repository.host) or not is_loopback(repository.host):
         return None
-    tools.ensure([PROGRAM])
+    ensure_clients([PROGRAM])
     folder = cache_folder() / "registry"
     process = start(folder, repository.host)
-    log.warning("no registry answered at %s: started one; its data is in %s; kill %d stops it",
-                repository.host, folder, process)  # fmt: skip
+    text = (
+        f"no registry answered at {repository.host}: started one; its data is in {folder}; stop it with: kill {process}"
+    )
+    warn("registry-started", text)
     return process
 
 
@@ -50,11 +50,11 @@ def start(folder: Path, host: str) -> int:
         time.sleep(0.05)
     process.terminate()
     last = (folder / "log").read_text().strip().splitlines()[-1:] or ["nothing"]
-    raise UserError(f"{PROGRAM} did not start at {host}; it said: {last[0][:300]}")
+    raise UserError("registry-not-started", f"{PROGRAM} did not start at {host}; it printed: {last[0][:300]}")
 
 
 def address(host: str) -> tuple[str, str]:
-    """Host and port of a registry; without a port, the one that TLS has."""
+    """Host and port of a registry; 443 without a port."""
     name, _, port = host.rpartition(":")
     return (name, port) if name and port.isdigit() else (host, "443")
 

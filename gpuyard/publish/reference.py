@@ -1,4 +1,4 @@
-"""A published image as a stranger finds it: what the registry holds about one reference."""
+"""What a registry holds about one reference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuyard.errors import UsageError, UserError
 from gpuyard.image.oci import digest_of
-from gpuyard.publish import evidence, signing
+from gpuyard.publish import evidence, registry, signing
 from gpuyard.publish.registry import Repository
 from gpuyard.publish.signing import State
 
@@ -31,7 +31,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Published:
-    """All that the registry has about an image."""
+    """What the registry has about an image."""
 
     repository: Repository
     tag: str
@@ -56,8 +56,10 @@ class Published:
 def parse(reference: str, ca_file: Path | None, plain_http: bool | None) -> tuple[Repository, str]:
     """Repository, and tag or digest. Raises UsageError."""
     found = REFERENCE.match(reference)
-    if not found or "/" not in found["where"]:
-        raise UsageError(f"{reference!r}: expected HOST[:PORT]/NAME:TAG or HOST[:PORT]/NAME@sha256:…")
+    if not found or not found["where"].rpartition("/")[0] or not registry.REFERENCE.match(found["where"]):
+        # What stands before an @ that no digest follows may be a password.
+        shown = repr(reference) if "@" not in reference or "@sha256:" in reference else "the reference"
+        raise UsageError("reference-invalid", f"{shown}: expected HOST[:PORT]/NAME:TAG or HOST[:PORT]/NAME@sha256:…")
     repository = Repository.parse(found["where"], "", ca_file, plain_http)
     return repository, found["digest"] or found["tag"] or "latest"
 
@@ -67,11 +69,12 @@ def read(repository: Repository, tag: str, public: Path | None = None) -> Publis
     digest = repository.resolve(tag)
     if digest is None:
         raise UserError(
-            f"{repository} has no {tag}. What it has: {', '.join(repository.tags()[:NAMES_SHOWN]) or 'nothing'}"
+            "tag-missing",
+            f"{repository} has no {tag}. It has: {', '.join(repository.tags()[:NAMES_SHOWN]) or 'nothing'}",
         )
     manifest = json.loads(repository.manifest(digest))
     if "layers" not in manifest:
-        raise UserError(f"{repository}:{tag} is not one image but a list of them; name one by its digest")
+        raise UserError("image-is-index", f"{repository}:{tag} is not one image but a list of them; give one's digest")
     config = json.loads(repository.blob(manifest["config"]["digest"]))
     found, warnings = attached(repository, digest, public)
     warnings += doubts(found, frozenset({digest, manifest["config"]["digest"]}))
@@ -89,7 +92,7 @@ def read(repository: Repository, tag: str, public: Path | None = None) -> Publis
 
 
 def attached(repository: Repository, digest: str, public: Path | None) -> tuple[dict[str, Evidence], list[str]]:
-    """The newest evidence of each kind, and what was passed over."""
+    """The newest evidence of each kind, and warnings about what was ignored."""
     found: dict[str, Evidence] = {}
     warnings: list[str] = []
     referrers = repository.referrers(digest)
@@ -98,7 +101,7 @@ def attached(repository: Repository, digest: str, public: Path | None) -> tuple[
         for entry in sorted(candidates, key=lambda entry: evidence.note(entry, evidence.CREATED), reverse=True):
             signature = state(repository, entry["digest"], public)
             if public and signature != "good":
-                warnings.append(f"a {name} without this key's signature was passed over ({entry['digest'][:19]})")
+                warnings.append(f"a {name} without a signature of this signer was ignored ({entry['digest']})")
                 continue
             found[kind] = Evidence(entry["digest"], _content(repository, entry["digest"]), signature)
             break
@@ -109,11 +112,13 @@ def _content(repository: Repository, digest: str) -> Any:
     manifest = json.loads(repository.manifest(digest))
     data = repository.blob(manifest["layers"][0]["digest"])
     if digest_of(data) != manifest["layers"][0]["digest"]:
-        raise UserError(f"{repository.at(digest)} does not hold what it says")
+        raise UserError("registry-content-differs", f"{repository.at(digest)}: its content has another digest")
     try:
         return json.loads(data)
     except ValueError as error:
-        raise UserError(f"{repository.at(digest)} is attached as evidence and is no JSON: {error}") from error
+        raise UserError(
+            "evidence-unreadable", f"{repository.at(digest)} is attached as evidence but is not JSON: {error}"
+        ) from error
 
 
 def state(repository: Repository, digest: str, public: Path | None) -> State:
@@ -129,7 +134,7 @@ def also(repository: Repository, digest: str) -> tuple[str, ...]:
 
 
 def doubts(found: Mapping[str, Evidence], digests: frozenset[str]) -> list[str]:
-    """What of the evidence is about another image than the one it is attached to."""
+    """Warnings about evidence that describes another image than the one it is attached to."""
     subjects: dict[str, Any] = {}
     if entry := found.get(evidence.REPORT):
         subjects[evidence.REPORT] = entry.content.get("digest")

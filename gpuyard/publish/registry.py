@@ -1,4 +1,4 @@
-"""A repository on a registry, through oras: every request is its, every failure one line in words."""
+"""A repository on a registry, through oras, and the programs that publishing needs. Each failure is one line."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuyard.errors import UsageError, UserError
-from gpuyard.process import log
+from gpuyard import paths
+from gpuyard.engine.daemon import Host
+from gpuyard.errors import UsageError, UserError, warn
+from gpuyard.process import log, run
 from gpuyard.publish.oras_errors import INSTALL, Absent, Passing, failure
 
 REFERENCE = re.compile(r"^(?P<host>[\w.\-]+(?::\d+)?|\[[\da-fA-F:]+\](?::\d+)?)(?:/(?P<name>[a-z0-9][a-z0-9._/-]*))?$")
+INSTALLER = paths.DOCKER / "install-publish.sh"
 TRIES = 3
 PAUSE = 1.0
 SLOWEST = 500_000
@@ -43,12 +46,18 @@ class Repository:
         Loopback addresses speak plain HTTP unless a certificate is named. Raises UsageError.
         """
         if "@" in text:
-            raise UsageError("--registry takes no user and no password: log in first (oras login HOST)")
+            raise UsageError(
+                "registry-address-credentials",
+                "--registry takes no user and no password: log in first (oras login HOST)",
+            )
         found = REFERENCE.match(text)
         if not found:
-            raise UsageError(f"--registry {text!r}: expected HOST[:PORT]/NAME in lower case, without a tag")
+            raise UsageError(
+                "registry-address-invalid",
+                f"--registry {text!r}: expected HOST[:PORT]/NAME in lower case, without a tag",
+            )
         if ca_file and not ca_file.is_file():
-            raise UsageError(f"--ca-file {ca_file}: no such file")
+            raise UsageError("ca-file-missing", f"--ca-file {ca_file}: no such file")
         plain = is_loopback(found["host"]) and not ca_file if plain_http is None else plain_http
         return cls(found["host"], found["name"] or name, ca_file, plain)
 
@@ -83,11 +92,11 @@ class Repository:
         return self.oras("blob", "fetch", "--output", "-", self.at(digest)).encode()
 
     def tag(self, digest: str, tag: str) -> None:
-        """Lets a tag stand for a digest that is there."""
+        """Points a tag at a digest that is there."""
         self.oras("tag", self.at(digest), tag)
 
     def tags(self) -> list[str]:
-        """The tags of images here, without those that evidence and signatures hang on."""
+        """The tags of images, without those of evidence and signatures."""
         try:
             listed = self.oras("repo", "tags", "--exclude-digest-tags", str(self)).split()
         except Absent:
@@ -106,11 +115,11 @@ class Repository:
     def push(self, layout: Path, digest: str, size: int) -> list[str]:
         """Sends an image from a layout, by digest and without a tag. Returns the blobs that were sent, shortened.
 
-        Blobs that are there are not sent again, so an interrupted push is gone on with.
+        Blobs that are there are not sent again, so an interrupted push resumes.
         """
         words = ["cp", "--verbose", "--from-oci-layout", *self.options("to-"), f"{layout}@{digest}", self.at(digest)]
         limit = self.patience + size / SLOWEST
-        # Several failures at once make this oras panic; one at a time it says what is wrong.
+        # Several failures at once make this oras panic; one at a time, it reports the error.
         said = retried(lambda: self._once(words, limit), lambda: self._once([*words, "--concurrency", "1"], limit))
         return re.findall(r"^Copied\s+([0-9a-f]{12}) ", said, re.MULTILINE)
 
@@ -134,7 +143,7 @@ class Repository:
 
 
 def retried(attempt: Callable[[], str], later: Callable[[], str] | None = None) -> str:
-    """The answer of an attempt; one that may succeed a moment later is made again (then as ``later`` does it)."""
+    """The answer of an attempt; a failure that may pass is retried (with ``later`` if given)."""
     for number in range(TRIES - 1):
         try:
             return (later or attempt)() if number else attempt()
@@ -149,7 +158,7 @@ def execute(
 ) -> tuple[int, str, str]:
     """Exit code and output of a program; 124 when it took longer than ``limit`` seconds."""
     if not shutil.which(command[0]):
-        raise UserError(f"{command[0]} is not installed. {INSTALL}")
+        raise UserError("client-missing", f"{command[0]} is not installed. {INSTALL}")
     log.debug("$ %s", " ".join(command))
     try:
         done = subprocess.run(
@@ -165,6 +174,18 @@ def execute(
     except subprocess.TimeoutExpired:
         return 124, "", "timed out"
     return done.returncode, done.stdout, done.stderr
+
+
+def ensure_clients(programs: Sequence[str]) -> None:
+    """Installs missing programs, as root on Debian. Raises UserError with the command anywhere else."""
+    if not (absent := [program for program in programs if not shutil.which(program)]):
+        return
+    host = Host.this()
+    names = ", ".join(absent)
+    if host.forbidden or not host.root or host.system != "debian":
+        raise UserError("client-missing", f"{names}: not installed. {INSTALL}")
+    warn("clients-installed", f"installing {names} from Debian's packages")
+    run(["bash", str(INSTALLER), *absent], hint=f"{names} could not be installed.")
 
 
 def is_loopback(host: str) -> bool:

@@ -37,8 +37,9 @@ def require_same(release: Release) -> None:
     """Raises UserError unless the report speaks of this image and of this very digest."""
     if release.report["digest"] != release.side.digest:
         raise UserError(
+            "report-other-image",
             f"the report is of {str(release.report['digest'])[:19]}, and {release.product.tag} is "
-            f"{release.side.digest[:19]}: verify it again (gpuyard verify {release.product.line})"
+            f"{release.side.digest[:19]}: verify it again (gpuyard verify {release.product.line})",
         )
 
 

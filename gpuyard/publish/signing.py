@@ -25,18 +25,19 @@ class Signer:
 
     @classmethod
     def of(cls, key: Path) -> Signer:
-        """A signer with a key. Raises UserError for a file that is no key, or a wrong COSIGN_PASSWORD."""
+        """A signer with a key. Raises UserError for a file that is not a key, or a wrong COSIGN_PASSWORD."""
         if not key.is_file():
-            raise UserError(f"--key {key}: no such file. Make one: cosign generate-key-pair")
+            raise UserError("key-missing", f"--key {key}: no such file. Make one: cosign generate-key-pair")
         code, out, err = execute(["cosign", "public-key", "--key", str(key)], PATIENCE, environment())
         if code:
             raise UserError(
-                f"--key {key}: cosign can't read it; its password is taken from COSIGN_PASSWORD ({summary(err)})"
+                "key-unreadable",
+                f"--key {key}: cosign can't read it; its password is taken from COSIGN_PASSWORD ({summary(err)})",
             )
         return cls(key, out)
 
     def ensure(self, repository: Repository, digest: str) -> bool:
-        """The digest is signed by this signer; False if it was already. Raises UserError."""
+        """Signs the digest; False if this signer's signature was there already. Raises UserError."""
         if self.public and self.state(repository, digest) == "good":
             return False
         words = ["sign", "--yes", *(["--key", str(self.key), "--tlog-upload=false"] if self.key else [])]
@@ -60,7 +61,7 @@ def state(repository: Repository, digest: str, public: Path) -> State:
     if code == 0:
         return "good"
     if "loading public key" in err or "unsupported pem" in err:
-        raise UserError(f"--key {public}: no public key ({summary(err)})")
+        raise UserError("public-key-invalid", f"--key {public}: not a public key ({summary(err)})")
     if "no signatures found" in err:
         return "none"
     if "no matching signatures" in err:
@@ -77,5 +78,5 @@ def options(repository: Repository) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Without a password in it, cosign asks for one; then there is none."""
+    """An empty password, unless there is one: without the variable, cosign would ask on the terminal."""
     return {"COSIGN_PASSWORD": "", **os.environ}

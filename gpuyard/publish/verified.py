@@ -1,17 +1,20 @@
-"""When a digest counts as verified: a whole, passed, unedited report about exactly that image."""
+"""When a digest counts as verified: by a whole, passed report about exactly that image.
+
+A report is evidence by its signature: publish signs it with the image. Nothing here can tell a forged report from a
+real one on the machine of whoever may sign.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpuyard.acceptance import reports
 from gpuyard.acceptance.merge import parse
+from gpuyard.acceptance.reports import Found
 from gpuyard.errors import UserError
-from gpuyard.publish import seal
 from verify.engine.verdict import exit_code
 from verify.model import Finding, Level, Status
 
@@ -21,7 +24,7 @@ PROFILE = "default"
 
 @dataclass(frozen=True)
 class Report:
-    """A report that counts: its file, its bytes as they were sealed, and what they say."""
+    """A report that counts: its file, its bytes as they were judged, and their content."""
 
     path: Path
     data: bytes
@@ -39,39 +42,34 @@ def on_gpu(report: Mapping[str, Any]) -> bool:
     return any(entry["level"] in levels and entry["status"] == "pass" for entry in report["findings"])
 
 
-def find(folder: Path, digests: frozenset[str], again: str) -> Path:
-    """The newest report of a folder about one of these digests. Raises UserError with ``again`` if there is none."""
-    others = []
-    for path in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True):
-        try:
-            about = reports.load(path).get("digest")
-        except UserError:
-            continue
-        if about in digests:
-            return path
-        others.append(f"{path.name} is about {str(about)[:19]}")
-    near = f" ({others[0]})" if others else ""
-    raise UserError(f"{min(digests)} was not verified: no report in {folder}/ is about it{near}. Run: {again}")
+def find(folders: Sequence[Path], digests: frozenset[str], again: str) -> Found:
+    """The newest report in the first folder with one about these digests. Raises UserError with ``again``."""
+    for folder in folders:
+        if found := reports.about(folder, digests):
+            return found
+    others = [found for folder in folders for found in reports.newest(folder)]
+    near = f" ({others[0].path.name} is about {others[0].content.get('digest')})" if others else ""
+    places = " or ".join(f"{folder.absolute()}/" for folder in folders)
+    raise UserError(
+        "image-unverified", f"{min(digests)} was not verified: no report in {places} is about it{near}. Run: {again}"
+    )
 
 
-def require(path: Path, digests: frozenset[str], image: Mapping[str, Any], again: str) -> Report:
-    """The report in a file, if it verifies the image: one of these digests, with that image.json inside.
+def require(found: Found, digests: frozenset[str], image: Mapping[str, Any], again: str) -> Report:
+    """The report, if it verifies the image: one of these digests, with that image.json inside.
 
-    Raises UserError, naming the first reason why it does not.
+    Its file is not read again: the bytes that were judged are those that are published. Raises UserError, naming
+    the first reason why it does not verify the image.
     """
-    content = reports.load(path)
-    seal.refuse_broken(path)
-    data = path.read_bytes()
-    report = Report(path, data, json.loads(data))
-    if why := refusal(content, digests, image):
-        raise UserError(f"{path}: {why}. Run: {again}")
-    return report
+    if why := refusal(found.content, digests, image):
+        raise UserError("report-insufficient", f"{found.path}: {why}. Run: {again}")
+    return Report(found.path, found.data, found.content)
 
 
 def refusal(report: Mapping[str, Any], digests: frozenset[str], image: Mapping[str, Any]) -> str:
     """Why a report does not verify an image; empty if it does."""
     if report["digest"] not in digests:
-        return f"is about {report['digest']}, and the image is {min(digests)}: verification of another digest"
+        return f"is about {report['digest']}, but the image is {min(digests)}"
     if report["profile"]["name"] != PROFILE:
         return f"is of a run with profile {report['profile']['name']}, which left checks out"
     if report["image"] != image:
@@ -79,16 +77,16 @@ def refusal(report: Mapping[str, Any], digests: frozenset[str], image: Mapping[s
     try:
         findings = [parse(entry) for entry in report["findings"]]
     except (KeyError, ValueError) as error:
-        return f"holds something that is no finding ({error})"
+        return f"holds something that is not a finding ({error})"
     return _judge(report, findings, image)
 
 
 def _judge(report: Mapping[str, Any], findings: list[Finding], image: Mapping[str, Any]) -> str:
     code = exit_code(findings)
     if report["result"]["exit_code"] != code:
-        return f"says exit code {report['result']['exit_code']}, and its findings make {code}"
+        return f"has exit code {report['result']['exit_code']}, but its findings make {code}"
     if code:
-        return f"says that the image did not pass (exit code {code}): {report['result']['verdict']}"
+        return f"is of an image that did not pass (exit code {code}): {report['result']['verdict']}"
     if absent := set(report["profile"]["required"]) - {finding.check for finding in findings}:
         return f"has no finding of required checks: {', '.join(sorted(absent))}"
     passed = [finding for finding in findings if finding.required and finding.verdict.status is Status.PASS]

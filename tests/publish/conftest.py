@@ -1,4 +1,4 @@
-"""What tests of publishing share: a registry on loopback, keys, and an order for a small verified image."""
+"""What tests of publishing share: a registry on loopback, keys, and a small verified image to publish."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pathlib import Path
 import pytest
 
 from gpuyard import paths
+from gpuyard.acceptance import reports
 from gpuyard.cli import main
 from gpuyard.image.source import Source, from_layout
 from gpuyard.publish import registry, verified
-from gpuyard.publish.publisher import Order
+from gpuyard.publish.publisher import Publication
 from gpuyard.publish.registry import Repository
 from gpuyard.publish.signing import Signer
 from tests.publish import servers, small
 
 SUFFIXES = {"workbench": "", "runtime": "-runtime"}
-Ordering = Callable[..., Order]
+Ordering = Callable[..., Publication]
 
 
 @pytest.fixture(autouse=True)
 def own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Seal key, store and credentials of the test's own, and no waiting between tries."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    """Store and credentials of the test's own, and no waiting between tries."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     monkeypatch.setattr(registry, "PAUSE", 0.0)
@@ -75,15 +75,15 @@ def source(tmp_path: Path) -> Source:
 
 @pytest.fixture
 def ordering(tmp_path: Path, source: Source) -> Ordering:
-    """Makes the order to publish the small image, verified, at HOST:PORT/NAME."""
+    """Makes the publication of the small image, verified, at HOST:PORT/NAME."""
 
-    def make(where: str, signer: Signer | None = None, image: Source = source, **options: object) -> Order:
+    def make(where: str, signer: Signer | None = None, image: Source = source, **options: object) -> Publication:
         written = small.write(tmp_path / "reports", small.report(image.digest, image=image.facts.image["image"]))
-        report = verified.require(written, image.identities, image.facts.image, "gpuyard verify")
+        report = verified.require(reports.read(written), image.identities, image.facts.image, "gpuyard verify")
         plain = options.pop("plain_http", None)
         ca_file = options.pop("ca_file", None)
         assert isinstance(plain, bool | None) and isinstance(ca_file, Path | None) and not options
-        return Order(image, report, Repository.parse(where, "", ca_file, plain), image.tags, signer)
+        return Publication(image, report, Repository.parse(where, "", ca_file, plain), image.tags, signer)
 
     return make
 
@@ -95,7 +95,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def quiet(_text: str) -> None:
-    """Tells nobody."""
+    """No-op callback."""
 
 
 def gpuyard(*words: str, folder: Path = paths.ROOT) -> subprocess.CompletedProcess[str]:

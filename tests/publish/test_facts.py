@@ -17,7 +17,7 @@ from gpuyard.image import source as sources
 from gpuyard.image.source import Source, from_layout
 from gpuyard.layers import scan
 from gpuyard.publish import prepare
-from gpuyard.publish.prepare import Words
+from gpuyard.publish.prepare import Selection
 from gpuyard.store.store import Store
 from tests.publish import small
 from tests.publish.conftest import SUFFIXES
@@ -120,9 +120,9 @@ def test_a_layer_is_read_once_for_all_images(tmp_path: Path, source: Source) -> 
     [
         (
             {"io.gpuyard.base-origin": "somewhere"},
-            "came from somewhere .debian-13.; declared there: registry, bootstrap",
+            "came from somewhere .debian-13.; the catalogue declares: registry, bootstrap",
         ),
-        ({"io.gpuyard.base-origin": ""}, "came from nowhere"),
+        ({"io.gpuyard.base-origin": ""}, "came from nowhere known"),
     ],
 )
 def test_a_base_that_the_catalogue_does_not_declare_is_refused(
@@ -130,8 +130,9 @@ def test_a_base_that_the_catalogue_does_not_declare_is_refused(
 ) -> None:
     """Publishing refuses an origin that nobody declared."""
     small.layout(tmp_path, given={**small.labels(), **changed})
-    with pytest.raises(UserError, match=words):
-        prepare.source_of(Words(layout=tmp_path / "layout"), table, Store(tmp_path / "cache"))
+    with pytest.raises(UserError, match=words) as caught:
+        prepare.source_of(Selection(layout=tmp_path / "layout"), table, Store(tmp_path / "cache"))
+    assert caught.value.id == "base-undeclared"
 
 
 def test_a_layout_in_the_store_takes_no_space_and_keeps_nothing(tmp_path: Path) -> None:

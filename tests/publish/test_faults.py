@@ -71,17 +71,19 @@ def all_but_one(fault: str, method: str, part: str) -> servers.Judge:
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
-    [("cut", r"the connection to 127\.0\.0\.1:[0-9]+ broke"), ("502", "has a fault of its own"), ("507", "is full")],
+    ("fault", "id_"),
+    [("cut", "registry-connection-lost"), ("502", "registry-fault"), ("507", "registry-full")],
 )
 def test_a_fault_that_stays_is_one_line_and_the_next_run_completes(
-    host: str, name: str, ordering: Ordering, source: Source, fault: str, words: str
+    host: str, name: str, ordering: Ordering, source: Source, fault: str, id_: str
 ) -> None:
     """No tag is set; what was sent stays, so that only the rest is sent then."""
     with servers.proxy(host, all_but_one(fault, "PUT", "blobs/uploads")) as between:
         order = ordering(f"{between.host}/{name}")
-        with pytest.raises(UserError, match=words) as caught:
+        with pytest.raises(UserError) as caught:
             publisher.publish(order, quiet)
+        assert caught.value.id == id_
+        assert between.host in str(caught.value)
         assert "\n" not in str(caught.value)
         assert order.repository.tags() == []
         between.judge = lambda _method, _path: ""
@@ -101,25 +103,25 @@ def test_a_registry_that_hangs_is_given_up(host: str, name: str) -> None:
     """After the patience that is left, in words."""
     with servers.proxy(host, always("hang", "HEAD", "")) as between:
         repository = replace(Repository.parse(f"{between.host}/{name}", ""), patience=0.3)
-        with pytest.raises(Passing, match=r"gave no answer within 0 s"):
+        with pytest.raises(Passing) as caught:
             repository.resolve("v9.9")
+    assert caught.value.id == "registry-timeout"
 
 
 def test_no_registry_answers() -> None:
     """Nothing listens there."""
     port = servers.free_port()
-    with pytest.raises(UserError, match=f"no registry answers at 127.0.0.1:{port}"):
+    with pytest.raises(UserError, match=f"127.0.0.1:{port}") as caught:
         Repository.parse(f"127.0.0.1:{port}/name", "").resolve("v9.9")
+    assert caught.value.id == "registry-unreachable"
 
 
 def test_a_read_only_registry_is_named(tmp_path: Path, ordering: Ordering) -> None:
     """It takes nothing, and nothing was sent."""
     state = {"maintenance": {"readonly": {"enabled": True}}}
-    with (
-        servers.registry(tmp_path / "r", storage=state) as host,
-        pytest.raises(UserError, match="is read-only: it takes nothing"),
-    ):
+    with servers.registry(tmp_path / "r", storage=state) as host, pytest.raises(UserError) as caught:
         publisher.publish(ordering(f"{host}/test/name"), quiet)
+    assert caught.value.id == "registry-read-only"
 
 
 @pytest.fixture
@@ -138,8 +140,9 @@ def test_a_full_registry_is_named(small_disk: Path, ordering: Ordering) -> None:
     """Its disk is full, really; no tag is set."""
     with servers.registry(small_disk) as host:
         order = ordering(f"{host}/test/name")
-        with pytest.raises(UserError, match="is full"):
+        with pytest.raises(UserError) as caught:
             publisher.publish(order, quiet)
+        assert caught.value.id == "registry-full"
         assert order.repository.tags() == []
 
 
@@ -168,10 +171,9 @@ def test_wrong_credentials_are_named_and_never_shown(
     caplog.set_level("DEBUG")
     if password:
         log_in(locked, password)
-    with pytest.raises(
-        UserError, match=f"refused the credentials, or there are none. Log in .oras login {locked}."
-    ) as caught:
+    with pytest.raises(UserError, match=f"oras login {locked}") as caught:
         publisher.publish(ordering(f"{locked}/test/name"), quiet)
+    assert caught.value.id == "registry-credentials"
     for shown in (str(caught.value), caplog.text):
         assert SECRET not in shown
         assert base64.b64encode(f"user:{SECRET}".encode()).decode() not in shown
@@ -201,8 +203,9 @@ def test_a_private_authority_is_trusted_by_its_file_only(
     from gpuyard.publish.signing import Signer
 
     host, certificate = private
-    with pytest.raises(UserError, match=r"is not trusted here\. Name its authority: --ca-file FILE"):
+    with pytest.raises(UserError, match="--ca-file") as caught:
         publisher.publish(ordering(f"{host}/test/name", plain_http=False), quiet)
+    assert caught.value.id == "registry-certificate"
     order = ordering(f"{host}/test/name", Signer.of(keys["ours"]), ca_file=certificate)
     assert publisher.publish(order, quiet).signed == 5
 
@@ -210,14 +213,16 @@ def test_a_private_authority_is_trusted_by_its_file_only(
 def test_plain_http_where_tls_is_spoken_is_named(private: tuple[str, Path], ordering: Ordering) -> None:
     """And the other way round."""
     host, _ = private
-    with pytest.raises(UserError, match="it may want TLS"):
+    with pytest.raises(UserError, match=host) as caught:
         publisher.publish(ordering(f"{host}/test/name"), quiet)
+    assert caught.value.id == "registry-wants-tls"
 
 
 def test_tls_where_plain_http_is_spoken_is_named(host: str, name: str, ordering: Ordering) -> None:
     """It is said how to allow it."""
-    with pytest.raises(UserError, match=r"speaks plain HTTP, not TLS\. If it is meant to: --plain-http"):
+    with pytest.raises(UserError, match="--plain-http") as caught:
         publisher.publish(ordering(f"{host}/{name}", plain_http=False), quiet)
+    assert caught.value.id == "registry-plain-http"
 
 
 def test_a_damaged_layer_never_arrives(host: str, name: str, ordering: Ordering, source: Source) -> None:
@@ -228,8 +233,9 @@ def test_a_damaged_layer_never_arrives(host: str, name: str, ordering: Ordering,
     blob.unlink()
     blob.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     order = ordering(f"{host}/{name}")
-    with pytest.raises(UserError, match="a layer in the store is damaged"):
+    with pytest.raises(UserError) as caught:
         publisher.publish(order, quiet)
+    assert caught.value.id == "layer-damaged"
     assert order.repository.tags() == []
 
 
@@ -239,33 +245,36 @@ def test_another_manifest_under_the_digest_is_refused(host: str, name: str, orde
         order = ordering(f"{between.host}/{name}")
         publisher.send(order, publisher.Done(), quiet)
         between.judge = always("forget", "GET", f"manifests/{source.digest}")
-        with pytest.raises(UserError, match=r"mismatch|differ"):
+        with pytest.raises(UserError) as caught:
             publisher.publish(order, quiet)
+        assert caught.value.id in {"registry-content-differs", "layer-damaged"}
         between.judge = lambda _method, _path: ""
         assert order.repository.tags() == []
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "id_"),
     [
-        ("user:secret@host/name", "takes no user and no password"),
-        ("HOST/Name", "expected HOST"),
-        ("host/name:tag", "expected HOST"),
-        ("", "expected HOST"),
-        ("host name", "expected HOST"),
+        ("user:secret@host/name", "registry-address-credentials"),
+        ("HOST/Name", "registry-address-invalid"),
+        ("host/name:tag", "registry-address-invalid"),
+        ("", "registry-address-invalid"),
+        ("host name", "registry-address-invalid"),
     ],
 )
-def test_words_that_are_no_registry_are_refused(given: str, words: str) -> None:
-    """Before anything is asked; a password in them is not repeated."""
-    with pytest.raises(UsageError, match=words) as caught:
+def test_an_address_that_is_not_a_registry_is_refused(given: str, id_: str) -> None:
+    """Before anything is asked; a password in it is not repeated."""
+    with pytest.raises(UsageError) as caught:
         Repository.parse(given, "name")
+    assert caught.value.id == id_
     assert "secret" not in str(caught.value)
 
 
 def test_a_missing_certificate_is_refused(tmp_path: Path) -> None:
     """By its name."""
-    with pytest.raises(UsageError, match=r"--ca-file .*none.pem: no such file"):
+    with pytest.raises(UsageError, match=r"none\.pem") as caught:
         Repository.parse("host/name", "", tmp_path / "none.pem")
+    assert caught.value.id == "ca-file-missing"
 
 
 @pytest.mark.parametrize(
@@ -287,5 +296,6 @@ def test_only_this_machine_speaks_plain_http_by_itself(host: str, found: bool) -
 def test_a_client_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With the command that brings it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match=r"oras is not installed. On Debian: sudo bash docker/install-publish.sh"):
+    with pytest.raises(UserError, match=r"oras .* docker/install-publish\.sh") as caught:
         Repository.parse("localhost/name", "").resolve("x")
+    assert caught.value.id == "client-missing"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuyard.publish import evidence, publisher
-from gpuyard.publish.publisher import Order
+from gpuyard.publish.publisher import Publication
 from gpuyard.publish.registry import Repository
 from gpuyard.publish.signing import Signer
 from tests.publish.conftest import Ordering, quiet
@@ -59,7 +59,7 @@ def shims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     return kill_at
 
 
-def killed(order: Order) -> bool:
+def killed(order: Publication) -> bool:
     """Publishes in a process of its own; whether that was killed on the way."""
     child = os.fork()
     if child == 0:
@@ -70,14 +70,14 @@ def killed(order: Order) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def tags(repositories: Path, order: Order) -> dict[str, str]:
+def tags(repositories: Path, order: Publication) -> dict[str, str]:
     """The tags of images, as the registry keeps them; it may be about to write one whose client was killed."""
     folder = repositories / order.repository.name / "_manifests" / "tags"
     found = {path.parent.parent.name: path.read_text() for path in folder.glob("*/current/link")}
     return {tag: digest for tag, digest in found.items() if not tag.startswith("sha256-")}
 
 
-def complete(repositories: Path, order: Order) -> bool:
+def complete(repositories: Path, order: Publication) -> bool:
     """Whether image and all evidence are on the registry, as it keeps them."""
     folder = repositories / order.repository.name / "_manifests"
     listed = folder / "tags" / order.source.digest.replace(":", "-") / "current" / "link"
@@ -89,19 +89,19 @@ def complete(repositories: Path, order: Order) -> bool:
     return {entry["artifactType"] for entry in referrers} >= set(evidence.NAMES)
 
 
-def is_true(repositories: Path, order: Order) -> bool:
+def is_true(repositories: Path, order: Publication) -> bool:
     """Every tag stands for the verified digest, and none is there before the rest."""
     found = tags(repositories, order)
     return not found or (set(found.values()) == {order.source.digest} and complete(repositories, order))
 
 
-def at(order: Order, number: str) -> Order:
+def at(order: Publication, number: str) -> Publication:
     """The same order, to another repository."""
     where = order.repository
     return replace(order, repository=Repository(where.host, f"{where.name}-{number}", plain_http=True))
 
 
-def walk(order: Order, repositories: Path, shims: Callable[..., None], **how: str) -> int:
+def walk(order: Publication, repositories: Path, shims: Callable[..., None], **how: str) -> int:
     """Kills a publication at each matching call, then lets it complete. Returns how many kills there were."""
     number = 0
     while True:

@@ -13,8 +13,8 @@ from gpuyard.commands.publishing import pipeline
 from gpuyard.commands.publishing.pipeline import Way
 from gpuyard.errors import UsageError, UserError
 from gpuyard.image.source import Source
-from gpuyard.publish import independent, loopback, publisher, tools
-from gpuyard.publish.registry import Repository
+from gpuyard.publish import independent, loopback, publisher
+from gpuyard.publish.registry import Repository, ensure_clients
 from tests.publish import servers
 from tests.publish.conftest import Ordering, quiet
 
@@ -48,10 +48,10 @@ def test_a_step_that_fails_ends_the_pipeline(table: Catalogue, monkeypatch: pyte
             real(["verify", "0.1", "--no-build"])
 
     monkeypatch.setattr(pipeline, "call", call)
-    with pytest.raises(UserError, match="the pipeline ends here: gpuyard verify") as caught:
+    with pytest.raises(UserError, match="gpuyard verify") as caught:
         pipeline.walk(product, Way(Repository("host", "name"), [], []))
     assert done == ["build", "verify"]
-    assert caught.value.exit_code == 2
+    assert (caught.value.id, caught.value.exit_code) == ("pipeline-step-failed", 2)
 
 
 def test_a_registry_is_started_only_where_none_answers(
@@ -75,8 +75,9 @@ def test_a_registry_is_started_only_where_none_answers(
 
 def test_a_registry_that_cannot_start_says_why(tmp_path: Path) -> None:
     """Its own last words, in one line."""
-    with pytest.raises(UserError, match=r"docker-registry did not start at 127\.0\.0\.1:99999; it said: .*port"):
+    with pytest.raises(UserError, match=r"127\.0\.0\.1:99999.*port") as caught:
         loopback.start(tmp_path, "127.0.0.1:99999")
+    assert caught.value.id == "registry-not-started"
 
 
 def test_an_independent_client_finds_all_of_it(
@@ -90,13 +91,15 @@ def test_an_independent_client_finds_all_of_it(
     bare = ordering(f"{host}/{name}-bare")
     publisher.send(bare, publisher.Done(), quiet)
     bare.repository.tag(source.digest, "v9.9")
-    with pytest.raises(UserError, match="finds no CycloneDX, SPDX, SLSA provenance, verification report"):
+    with pytest.raises(UserError, match="CycloneDX, SPDX, SLSA provenance, verification report") as caught:
         independent.refuse_different(bare.repository, "v9.9", tmp_path, quiet)
+    assert caught.value.id == "evidence-missing"
 
 
 def test_missing_programs_are_named_where_installing_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that brings them; nothing is installed."""
     monkeypatch.setenv("GPUYARD_ENGINE", "never")
-    tools.ensure(["sh"])
-    with pytest.raises(UserError, match=r"no-such-program: not installed. On Debian: sudo bash docker/install-publish"):
-        tools.ensure(["sh", "no-such-program"])
+    ensure_clients(["sh"])
+    with pytest.raises(UserError, match=r"no-such-program.*docker/install-publish\.sh") as caught:
+        ensure_clients(["sh", "no-such-program"])
+    assert caught.value.id == "client-missing"

@@ -149,8 +149,9 @@ def unlisted(store: Store) -> list[Any]:
 def test_files_that_differ_from_the_locks_are_refused(tmp_path: Path, layers: Any, words: str) -> None:
     """A bill of materials is never written of what was meant, only of what is there."""
     small.layout(tmp_path, layers(Store(tmp_path / "store")))
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=words) as caught:
         inventory.take(from_layout(tmp_path / "layout", SUFFIXES))
+    assert caught.value.id == "packages-differ"
 
 
 def test_a_removed_debian_package_is_not_installed() -> None:

@@ -18,7 +18,7 @@ from gpuyard.image import origin
 from gpuyard.publish.oras_errors import failure
 from gpuyard.publish.registry import Repository, execute
 
-WORDS = {
+SHOWN = {
     "there": "resolves",
     "gone": "removed: the registry answers and no longer has it",
     "silent": "no registry answers",
@@ -34,7 +34,7 @@ def bases(
     ] = None,
     ca_file: Annotated[Path | None, typer.Option(help="The mirror's certificate authority.")] = None,
 ) -> None:
-    """Say which base images still resolve by their digests, or copy them to a mirror.
+    """Show which base images still resolve by their digests, or copy them to a mirror.
 
     Builds take them from there with GPUYARD_MIRROR=REGISTRY. Digests stay, so what is built stays the same.
     """
@@ -46,7 +46,8 @@ def bases(
     lost = [name for name, answer in answers.items() if answer != "there"]
     if lost and (check or mirror):
         raise UserError(
-            f"{len(lost)} of {len(answers)} bases don't resolve: {', '.join(lost)}. {advice(catalogue, answers)}"
+            "bases-unresolved",
+            f"{len(lost)} of {len(answers)} bases don't resolve: {', '.join(lost)}. {advice(catalogue, answers)}",
         )
 
 
@@ -66,7 +67,7 @@ def show(catalogue: Catalogue, answers: dict[str, origin.Answer]) -> None:
         shown.add_row(
             name + ("" if system.built else "\n(declared, not built here)"),
             origin.pulled(system.image).split("@")[0],
-            WORDS[answer],
+            SHOWN[answer],
             other,
         )
     console = Console()
@@ -103,7 +104,9 @@ def copy(system: OperatingSystem, mirror: str, ca_file: Path | None) -> str:
     if code:
         raise failure(str(there), f"{out}\n{err}", LIMIT)
     if (found := there.resolve(digest)) != digest:
-        raise UserError(f"{target} is {found} after the copy, not {digest}: the mirror changed it; don't use it")
+        raise UserError(
+            "registry-content-differs", f"{target} is {found} after the copy, not {digest}: don't use this mirror"
+        )
     return f"{there}@{digest}"
 
 

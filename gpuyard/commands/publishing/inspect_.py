@@ -18,7 +18,7 @@ def inspect_(
     image: Annotated[str, typer.Argument(metavar="REF", help="HOST:PORT/NAME:TAG, or @sha256:… for a digest.")],
     key: Annotated[Path | None, typer.Option(help="The signer's public key: only what it signed counts.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="Who signed the registry's certificate.")] = None,
-    plain_http: Annotated[bool | None, typer.Option(help="No TLS; loopback addresses need no word.")] = None,
+    plain_http: Annotated[bool | None, typer.Option(help="No TLS; not needed for loopback addresses.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON, with all evidence in full.")] = False,
 ) -> None:
     """Show a published image: contents, driver, GPUs, the verification report, evidence of training, signature.
@@ -26,7 +26,7 @@ def inspect_(
     Exit codes: 0 shown; 1 not there, or with --key: not signed by it.
     """
     if key and not key.is_file():
-        raise UsageError(f"--key {key}: no such file; it is the signer's public key (cosign.pub)")
+        raise UsageError("key-missing", f"--key {key}: no such file; expected the signer's public key (cosign.pub)")
     repository, tag = reference.parse(image, ca_file, plain_http)
     found = reference.read(repository, tag, key)
     if as_json:

@@ -31,7 +31,7 @@ def page(
     image: Annotated[str, typer.Option("--image", help="workbench, runtime or devel.")] = "workbench",
     report: Annotated[Path | None, typer.Option(help="The report; the newest of this image if left out.")] = None,
 ) -> None:
-    """Write docs/images/TAG.md from an image's verification report, and the generated tables anew."""
+    """Write docs/images/TAG.md from an image's verification report, and refresh the generated tables."""
     catalogue = table.load()
     if line:
         product = find_product(catalogue, line, image)
@@ -58,9 +58,12 @@ def release(product: Product, file: Path | None) -> Release:
     daemon.ensure()
     found = building.find(product)
     here = side(product.catalogue, product.tag)
-    name = reports.stem(product.line, product.image, here.digest)
-    place = file or paths.REPORTS / f"{name}.json"
-    if not place.exists():
-        raise UserError(f"{product.tag} has no report: gpuyard verify {product.line} --image {product.image}")
+    report = reports.read(file) if file else reports.about(paths.REPORTS, {here.digest})
+    if not report:
+        raise UserError(
+            "image-unverified",
+            f"{product.tag} ({here.digest}) has no report in {paths.REPORTS}/. "
+            f"Run: gpuyard verify {product.line} --image {product.image}",
+        )
     known = sizes.known(Store()).get(product.tag, {})
-    return Release(product, here, reports.load(place), found.labels, known)
+    return Release(product, here, report.content, found.labels, known)

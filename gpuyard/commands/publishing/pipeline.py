@@ -18,15 +18,15 @@ from gpuyard.catalogue.table import Catalogue
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError
 from gpuyard.paths import cache_folder
-from gpuyard.publish import independent, loopback, tools
-from gpuyard.publish.registry import Repository
+from gpuyard.publish import independent, loopback
+from gpuyard.publish.registry import Repository, ensure_clients
 
 PROGRAMS = ("oras", "cosign", "skopeo")
 
 
 @dataclass(frozen=True)
 class Way:
-    """Where images go, and the words that say how that registry is trusted and who signs."""
+    """Where images go, and the options for the registry's certificate and the signature."""
 
     repository: Repository
     trust: list[str]
@@ -43,7 +43,7 @@ def pipeline(
     images: Annotated[str, typer.Option(help="Images, comma-separated.")] = "workbench,runtime",
     key: Annotated[Path | None, typer.Option(help="Sign with this cosign key (COSIGN_PASSWORD).")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="Who signed the registry's certificate.")] = None,
-    plain_http: Annotated[bool | None, typer.Option(help="No TLS; loopback addresses need no word.")] = None,
+    plain_http: Annotated[bool | None, typer.Option(help="No TLS; not needed for loopback addresses.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps, and do none of them.")] = False,
 ) -> None:
     """Build, verify and publish images, one command after the other, as the workflows do; then pull them again.
@@ -61,7 +61,7 @@ def pipeline(
         for product in products:
             print("\n".join(shlex.join(["gpuyard", *words]) for words in steps(product, way)))
         return
-    tools.ensure(PROGRAMS)
+    ensure_clients(PROGRAMS)
     daemon.ensure()
     loopback.ensure(repository)
     before = kept()
@@ -75,7 +75,7 @@ def pipeline(
 
 
 def chosen(catalogue: Catalogue, lines: str, images: str) -> list[Product]:
-    """The images that are meant, line by line. Raises UsageError for a word that the catalogue lacks."""
+    """The selected images, line by line. Raises UsageError for one that the catalogue lacks."""
     names = list(catalogue.line) if lines == "all" else lines.split(",") if lines else [catalogue.default_line]
     return [find_product(catalogue, line.strip(), image.strip()) for line in names for image in images.split(",")]
 
@@ -95,12 +95,12 @@ def steps(product: Product, way: Way) -> Iterator[list[str]]:
 
 
 def walk(product: Product, way: Way) -> None:
-    """One image from its lock to the registry, pulled again and looked at. Raises UserError at a step that fails."""
+    """Takes one image from its lock to the registry, pulls it again and verifies it. Raises UserError."""
     for words in steps(product, way):
         call(words)
     digest = independent.refuse_different(way.repository, tag_of(product), cache_folder(), say)
-    say(f"{way.reference(product)} is {digest}, as it was pulled; the suite runs in it")
-    call(["verify", "--image", way.reference(product), "--gpus", "none"])
+    say(f"{way.reference(product)} is {digest}; the suite runs in it, by digest")
+    call(["verify", "--image", way.repository.at(digest), "--gpus", "none"])
 
 
 def call(words: list[str]) -> None:
@@ -108,11 +108,13 @@ def call(words: list[str]) -> None:
     say("$ gpuyard " + shlex.join(words))
     code = subprocess.run([sys.executable, "-m", "gpuyard", *words], check=False, stdin=subprocess.DEVNULL).returncode
     if code:
-        raise UserError(f"the pipeline ends here: gpuyard {shlex.join(words)} ended with {code}", exit_code=code)
+        raise UserError(
+            "pipeline-step-failed", f"the pipeline ends here: gpuyard {shlex.join(words)} ended with {code}", code
+        )
 
 
 def say(text: str) -> None:
-    """On stderr, between the commands' own output."""
+    """Prints on stderr, between the commands' own output."""
     print(f"gpuyard: {text}", file=sys.stderr, flush=True)
 
 
