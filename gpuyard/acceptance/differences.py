@@ -100,7 +100,7 @@ def _declared(catalogue: Catalogue, name: str) -> Side:
 def checks(digest: str, folder: Path = paths.REPORTS) -> dict[str, str]:
     """The status of every check in the newest report of that digest; empty without one."""
     found = reports.about(folder, {digest})
-    return {finding["check"]: finding["status"] for finding in found.content["findings"]} if found else {}
+    return {finding.check: finding.verdict.status.value for finding in found.content.findings} if found else {}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import socket
@@ -11,7 +12,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import docker
 import requests
@@ -32,6 +32,7 @@ from gpuyard.image.build import find
 from gpuyard.waiting import until
 from verify.engine.verdict import FAILED, NOT_RUN
 from verify.model import Claims, Level
+from verify.report.report import Report
 from verify.report.results import build
 
 READY_SECONDS = 120.0
@@ -39,6 +40,8 @@ MOUNTS = ("/workspace", "/mnt/data", "/mnt/models")
 OURS = ("shm",)
 """Groups that are advice where somebody else starts the container. This one was started by us."""
 REPORT = "/tmp/gpuyard-verify.json"
+PROGRESS = re.compile(r"\r\x1b\[K(\[\d+/\d+\][^\r\n]*)")
+"""The line in which the suite says which check runs now."""
 Tell = Callable[[str], None]
 
 
@@ -57,7 +60,7 @@ class Order:
         return self.product.catalogue.image[self.product.image].services
 
 
-def prove(client: docker.DockerClient, order: Order, tell: Tell) -> dict[str, Any]:
+def prove(client: docker.DockerClient, order: Order, tell: Tell) -> Report:
     """The merged report about the image under the product's tag. Leaves nothing behind.
 
     Raises UserError if there is no image, the container does not come up, or the suite inside ends
@@ -150,7 +153,7 @@ def ssh_answers(container: Container) -> bool:
 ANSWERS: dict[str, Callable[[Container], bool]] = {"jupyter": jupyter_answers, "ssh": ssh_answers}
 
 
-def run_inside(world: World, order: Order, tell: Tell) -> dict[str, Any]:
+def run_inside(world: World, order: Order, tell: Tell) -> Report:
     """The report of the suite inside the container; an empty one if nothing inside was asked for."""
     choice = order.choice
     if choice.inside == ():
@@ -162,7 +165,7 @@ def run_inside(world: World, order: Order, tell: Tell) -> dict[str, Any]:
     tell("inside the container: " + " ".join(words))
     code, said = stream(world, words)
     try:
-        report = json.loads(execute(world.container, ["cat", REPORT]).out)
+        return Report.from_dict(json.loads(execute(world.container, ["cat", REPORT]).out))
     except ValueError:
         tail = "\n".join(f"  {line}" for line in said.strip().splitlines()[-15:])
         raise UserError(
@@ -170,7 +173,6 @@ def run_inside(world: World, order: Order, tell: Tell) -> dict[str, Any]:
             f"the suite inside ended without a report (exit code {code}):\n{tail}",
             exit_code=NOT_RUN,
         ) from None
-    return dict(report)
 
 
 def stream(world: World, words: list[str]) -> tuple[int, str]:
@@ -182,16 +184,20 @@ def stream(world: World, words: list[str]) -> tuple[int, str]:
     command = ["/bin/sh", "-c", f'exec "$@" >{REPORT}', "sh", *words]
     columns = str(shutil.get_terminal_size().columns)
     made = api.exec_create(world.container.id, command, tty=terminal, environment={"COLUMNS": columns})
-    said = ""
+    said, shown = "", ""
     for chunk in api.exec_start(made["Id"], tty=terminal, stream=True):
-        text = chunk.decode(errors="replace")
-        said += text
-        if terminal:
-            print(text, end="", file=sys.stderr, flush=True)
+        said += chunk.decode(errors="replace")
+        # The verdict inside is about a part of the checks, so only the progress is shown.
+        now = (PROGRESS.findall(said) or [""])[-1]
+        if terminal and now != shown:
+            print(f"\r\033[K{now}", end="", file=sys.stderr, flush=True)
+            shown = now
+    if shown:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
     return int(api.exec_inspect(made["Id"])["ExitCode"]), said
 
 
-def empty_report(product: Product) -> dict[str, Any]:
+def empty_report(product: Product) -> Report:
     """A report without findings, for a run that looks from outside only."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return build([], now, 0.0, ["gpuyard", "verify"], Claims(image_json(product), {}), "only", (), 0, "")

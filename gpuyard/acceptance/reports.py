@@ -8,11 +8,10 @@ import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gpuyard.errors import UsageError, UserError
 from verify.report import html, junit
-from verify.report.results import SCHEMA
+from verify.report.report import Report
 
 DIGITS = 12
 
@@ -22,10 +21,10 @@ def stem(line: str, image: str, digest: str) -> str:
     return f"{line}-{image}-{digest.removeprefix('sha256:')[:DIGITS]}"
 
 
-def write(report: dict[str, Any], folder: Path, name: str) -> list[Path]:
+def write(report: Report, folder: Path, name: str) -> list[Path]:
     """Writes the three files; returns their paths, JSON first. Raises UserError if it can't."""
     texts = {
-        ".json": json.dumps(report, indent=2) + "\n",
+        ".json": json.dumps(report.to_dict(), indent=2) + "\n",
         ".xml": junit.render(report),
         ".html": html.render(report),
     }
@@ -69,7 +68,7 @@ class Found:
 
     path: Path
     data: bytes
-    content: dict[str, Any]
+    content: Report
 
 
 def newest(folder: Path) -> Iterator[Found]:
@@ -81,7 +80,7 @@ def newest(folder: Path) -> Iterator[Found]:
 
 def about(folder: Path, digests: Collection[str]) -> Found | None:
     """The newest report of a folder about one of these digests."""
-    return next((found for found in newest(folder) if found.content.get("digest") in digests), None)
+    return next((found for found in newest(folder) if found.content.digest in digests), None)
 
 
 def latest(folder: Path) -> Path:
@@ -92,8 +91,8 @@ def latest(folder: Path) -> Path:
     return found[-1]
 
 
-def load(path: Path) -> dict[str, Any]:
-    """A finished report. Raises UserError for a file that is none."""
+def load(path: Path) -> Report:
+    """A finished report. Raises UserError for a file that is not a report."""
     return read(path).content
 
 
@@ -101,12 +100,7 @@ def read(path: Path) -> Found:
     """A finished report with its bytes. Raises UserError for a file that is not a report."""
     try:
         data = path.read_bytes()
-        report = json.loads(data)
+        return Found(path, data, Report.from_dict(json.loads(data)))
     except (OSError, ValueError) as error:
-        raise UserError(
-            "report-invalid", f"{path}: not a report: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
-        found = report.get("schema") if isinstance(report, dict) else type(report).__name__
-        raise UserError("report-invalid", f"{path}: not a report: expected schema {SCHEMA}, found {found}")
-    return Found(path, data, report)
+        why = getattr(error, "strerror", None) or error
+        raise UserError("report-invalid", f"{path}: not a report: {why}") from error

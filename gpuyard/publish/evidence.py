@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -107,5 +106,5 @@ def verdict(report: Report) -> dict[str, str]:
     return {
         "io.gpuyard.verdict": "passed",
         "io.gpuyard.gpu": "yes" if report.gpu else "not run on a GPU",
-        "io.gpuyard.started": json.dumps(report.content["started"]).strip('"'),
+        "io.gpuyard.started": report.content.started,
     }

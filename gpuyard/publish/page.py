@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from gpuyard.catalogue import table
 from gpuyard.catalogue.claims import LABEL
 from gpuyard.catalogue.table import runs_on
 from gpuyard.publish import evidence
 from gpuyard.publish.reference import Evidence, Published
-from gpuyard.publish.verified import on_gpu
+from verify.reference.trace import Trace
+from verify.report.report import BadReport, Report
 
 WIDTH = 12
 SIGNED = {
@@ -98,30 +98,26 @@ def _proof(found: Published) -> Iterator[tuple[str, str]]:
     if not entry:
         yield "verified", "NO: no verification report is attached to this digest"
         return
-    report = entry.content
-    counts = ", ".join(f"{number} {status}" for status, number in report["counts"].items())
-    result = (
-        "passed" if report["result"]["exit_code"] == 0 else f"NOT PASSED (exit code {report['result']['exit_code']})"
-    )
-    yield "verified", f"{result} on {report['started'][:10]}: {counts}"
-    yield "", report["result"]["verdict"]
-    names = ", ".join(
-        str(gpu.get("name", gpu)) if isinstance(gpu, dict) else str(gpu) for gpu in report["host"]["gpus"]
-    )
-    yield "on a GPU", f"yes: {names or 'its name is not in the report'}" if on_gpu(report) else "not run on a GPU"
-    for number, trace in enumerate(report["training"]):
+    try:
+        report = Report.from_dict(entry.content)
+    except BadReport as error:
+        yield "verified", f"NO: what is attached as the report cannot be read: {error}"
+        return
+    result = "passed" if report.exit_code == 0 else f"NOT PASSED (exit code {report.exit_code})"
+    yield "verified", f"{result} on {report.started[:10]}: {report.counted}"
+    yield "", report.verdict
+    names = ", ".join(report.host.gpu_names())
+    yield "on a GPU", f"yes: {names or 'its name is not in the report'}" if report.on_gpu else "not run on a GPU"
+    for number, trace in enumerate(report.training):
         yield "" if number else "trained", training(trace)
-    if not report["training"]:
+    if not report.training:
         yield "trained", "no training in the report"
 
 
-def training(trace: Mapping[str, Any]) -> str:
+def training(trace: Trace) -> str:
     """One training run in a line."""
-    losses = [loss for loss in trace["loss"] if loss is not None]
-    fell = f"loss {losses[0]:.3g} to {losses[-1]:.3g}" if losses else "no finite loss"
-    accuracy = f", {trace['accuracy']:.0%} right on data it had not seen" if "accuracy" in trace else ""
-    where = f"{trace['name']} on {trace['device']}, {trace['precision']}"
-    return f"{where}: {fell} in {trace['steps']} steps (had to fall below {trace['bound']:g}){accuracy}"
+    where = f"{trace.name} on {trace.device}, {trace.precision}"
+    return f"{where}: {trace.course()}, {trace.accuracy:.0%} right on data it had not seen"
 
 
 def _paper(found: Published) -> Iterator[tuple[str, str]]:

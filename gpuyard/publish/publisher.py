@@ -36,7 +36,7 @@ class Publication:
 
     def __post_init__(self) -> None:
         """A publication cannot be made with a report about another digest."""
-        if (about := self.report.content["digest"]) not in self.source.identities:
+        if (about := self.report.content.digest) not in self.source.identities:
             raise UserError("report-other-image", f"{self.report.path} is about {about}, not {self.source.digest}")
 
 

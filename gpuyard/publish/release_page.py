@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gpuyard import paths
 from gpuyard.acceptance.differences import Side
@@ -14,8 +13,8 @@ from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.publish.page import training
-from gpuyard.publish.verified import on_gpu
 from gpuyard.render.markdown import markdown
+from verify.report.report import Report
 
 FOLDER = paths.ROOT / "docs" / "images"
 OIDC = "https://token.actions.githubusercontent.com"
@@ -28,17 +27,17 @@ class Release:
 
     product: Product
     side: Side
-    report: Mapping[str, Any]
+    report: Report
     labels: Mapping[str, str]
     blobs: Mapping[str, int]
 
 
 def require_same(release: Release) -> None:
     """Raises UserError unless the report speaks of this image and of this very digest."""
-    if release.report["digest"] != release.side.digest:
+    if release.report.digest != release.side.digest:
         raise UserError(
             "report-other-image",
-            f"the report is of {str(release.report['digest'])[:19]}, and {release.product.tag} is "
+            f"the report is of {str(release.report.digest)[:19]}, and {release.product.tag} is "
             f"{release.side.digest[:19]}: verify it again (gpuyard verify {release.product.line})",
         )
 
@@ -77,14 +76,13 @@ def _facts(release: Release) -> Iterator[list[str]]:
     yield ["GPUs", f"{', '.join(product.catalogue.generations(product.row))} ({' '.join(claims['arch_list'])})"]
 
 
-def _verified(report: Mapping[str, Any]) -> Iterator[str]:
-    counts = ", ".join(f"{number} {status}" for status, number in report["counts"].items())
-    where = "on a GPU" if on_gpu(report) else "not run on a GPU"
-    yield f"{report['started'][:10]}: {counts}; {where}. {report['result']['verdict']}"
-    rows = [[f["check"], f["status"], _cell(f["observed"])] for f in report["findings"] if f["required"]]
+def _verified(report: Report) -> Iterator[str]:
+    where = "on a GPU" if report.on_gpu else "not run on a GPU"
+    yield f"{report.started[:10]}: {report.counted}; {where}. {report.verdict}"
+    rows = [[f.check, f.verdict.status.value, _cell(f.verdict.observed)] for f in report.findings if f.required]
     yield markdown(["required check", "result", "found"], rows)
-    if report["training"]:
-        yield "Trainings that had to learn:\n\n" + "\n".join(f"- {training(trace)}" for trace in report["training"])
+    if report.training:
+        yield "Trainings that had to learn:\n\n" + "\n".join(f"- {training(trace)}" for trace in report.training)
 
 
 def _cell(words: str) -> str:

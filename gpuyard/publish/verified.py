@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from gpuyard.acceptance import reports
-from gpuyard.acceptance.merge import parse
 from gpuyard.acceptance.reports import Found
 from gpuyard.errors import UserError
 from verify.engine.verdict import exit_code
-from verify.model import Finding, Level, Status
+from verify.model import Status
+from verify.report.report import Report as Content
 
 PROFILE = "default"
 """The profile of a run that left nothing out."""
@@ -28,18 +28,12 @@ class Report:
 
     path: Path
     data: bytes
-    content: Mapping[str, Any]
+    content: Content
 
     @property
     def gpu(self) -> bool:
         """Whether anything was proven on a GPU."""
-        return on_gpu(self.content)
-
-
-def on_gpu(report: Mapping[str, Any]) -> bool:
-    """Whether a check of a report ran on a GPU and passed."""
-    levels = {level.value for level in Level if level.on_gpu}
-    return any(entry["level"] in levels and entry["status"] == "pass" for entry in report["findings"])
+        return self.content.on_gpu
 
 
 def find(folders: Sequence[Path], digests: frozenset[str], again: str) -> Found:
@@ -48,7 +42,7 @@ def find(folders: Sequence[Path], digests: frozenset[str], again: str) -> Found:
         if found := reports.about(folder, digests):
             return found
     others = [found for folder in folders for found in reports.newest(folder)]
-    near = f" ({others[0].path.name} is about {others[0].content.get('digest')})" if others else ""
+    near = f" ({others[0].path.name} is about {others[0].content.digest})" if others else ""
     places = " or ".join(f"{folder.absolute()}/" for folder in folders)
     raise UserError(
         "image-unverified", f"{min(digests)} was not verified: no report in {places} is about it{near}. Run: {again}"
@@ -66,28 +60,25 @@ def require(found: Found, digests: frozenset[str], image: Mapping[str, Any], aga
     return Report(found.path, found.data, found.content)
 
 
-def refusal(report: Mapping[str, Any], digests: frozenset[str], image: Mapping[str, Any]) -> str:
+def refusal(report: Content, digests: frozenset[str], image: Mapping[str, Any]) -> str:
     """Why a report does not verify an image; empty if it does."""
-    if report["digest"] not in digests:
-        return f"is about {report['digest']}, but the image is {min(digests)}"
-    if report["profile"]["name"] != PROFILE:
-        return f"is of a run with profile {report['profile']['name']}, which left checks out"
-    if report["image"] != image:
+    if report.digest not in digests:
+        return f"is about {report.digest}, but the image is {min(digests)}"
+    if report.profile != PROFILE:
+        return f"is of a run with profile {report.profile}, which left checks out"
+    if report.image != image:
         return "is about an image with another /etc/gpuyard/image.json"
-    try:
-        findings = [parse(entry) for entry in report["findings"]]
-    except (KeyError, ValueError) as error:
-        return f"holds something that is not a finding ({error})"
-    return _judge(report, findings, image)
+    return _judge(report, image)
 
 
-def _judge(report: Mapping[str, Any], findings: list[Finding], image: Mapping[str, Any]) -> str:
+def _judge(report: Content, image: Mapping[str, Any]) -> str:
+    findings = report.findings
     code = exit_code(findings)
-    if report["result"]["exit_code"] != code:
-        return f"has exit code {report['result']['exit_code']}, but its findings make {code}"
+    if report.exit_code != code:
+        return f"has exit code {report.exit_code}, but its findings make {code}"
     if code:
-        return f"is of an image that did not pass (exit code {code}): {report['result']['verdict']}"
-    if absent := set(report["profile"]["required"]) - {finding.check for finding in findings}:
+        return f"is of an image that did not pass (exit code {code}): {report.verdict}"
+    if absent := set(report.required) - {finding.check for finding in findings}:
         return f"has no finding of required checks: {', '.join(sorted(absent))}"
     passed = [finding for finding in findings if finding.required and finding.verdict.status is Status.PASS]
     proven = {name for finding in passed for name in (finding.check, finding.group, finding.level.value)}

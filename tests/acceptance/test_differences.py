@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from gpuyard.acceptance.differences import Side, changes, checks, side
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.commands.using.diff import compare, diff
 from gpuyard.errors import UsageError
-from verify.report.results import SCHEMA
+from tests.verify.report import sample
+from verify.model import Status, Verdict
 
 CLAIMS = {
     "versions": {"torch": "9.9.1"},
@@ -72,9 +74,9 @@ def test_an_unknown_image_is_one_line() -> None:
 
 def test_checks_are_those_of_the_newest_report_of_that_digest(tmp_path: Path) -> None:
     """A report of another digest, or a file that is none, does not count."""
-    for name, digest, status in (("a", "sha256:1", "pass"), ("b", "sha256:2", "fail")):
-        finding = {"check": "c", "status": status}
-        (tmp_path / f"{name}.json").write_text(json.dumps({"schema": SCHEMA, "digest": digest, "findings": [finding]}))
+    for name, digest, status in (("a", "sha256:1", Status.PASS), ("b", "sha256:2", Status.FAIL)):
+        made = sample.report([sample.finding("c", Verdict(status, "seen"))])
+        (tmp_path / f"{name}.json").write_text(json.dumps(replace(made, digest=digest).to_dict()))
     (tmp_path / "z.json").write_text("{}")
     assert checks("sha256:1", tmp_path) == {"c": "pass"}
     assert checks("sha256:3", tmp_path) == {}

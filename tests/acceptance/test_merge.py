@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
 
 import pytest
 
 from gpuyard.acceptance import suite
-from gpuyard.acceptance.merge import merge, parse
+from gpuyard.acceptance.merge import merge
 from tests.refusals import refused
 from verify.engine import registry
-from verify.model import Finding, Level, Owner, Status, Verdict
-from verify.report.results import finding_dict
+from verify.model import Claims, Finding, Level, Owner, Status, Verdict
+from verify.report.report import Report
+from verify.report.results import build
 
 P, F, S, U = Status.PASS, Status.FAIL, Status.SKIP, Status.UNKNOWN
 
@@ -23,18 +24,10 @@ def finding(name: str, status: Status, required: bool = True, where: str = "outs
     return Finding(name, "g", Level.CONTAINER, "t", verdict, required, 0.5, where)
 
 
-def inside(*findings: Finding) -> dict[str, Any]:
+def inside(*findings: Finding) -> Report:
     """A report as the suite writes it."""
-    return {
-        "schema": "s",
-        "seconds": 1.0,
-        "digest": None,
-        "profile": {"name": "default", "required": [f.check for f in findings if f.required]},
-        "result": {"exit_code": 0, "verdict": ""},
-        "counts": {},
-        "findings": [finding_dict(f) for f in findings],
-        "training": [],
-    }
+    required = [f.check for f in findings if f.required]
+    return build(findings, "2031-01-02T03:04:05Z", 1.0, ["verify"], Claims({}, {}), "default", required, 0, "")
 
 
 @pytest.mark.parametrize(
@@ -52,36 +45,36 @@ def inside(*findings: Finding) -> dict[str, Any]:
 def test_the_exit_code_is_that_of_the_whole(within: Status, without: Status, code: int) -> None:
     """A failure on either side is 1, and 1 beats the 3 of what could not run."""
     report = merge(inside(finding("a", within, where="inside")), [], [finding("b", without)], "sha256:1", 2.0)
-    assert report["result"]["exit_code"] == code
+    assert report.exit_code == code
 
 
 def test_what_is_not_required_changes_no_exit_code() -> None:
     """An advisory failure inside stays one."""
     report = merge(inside(finding("a", F, required=False, where="inside")), [], [finding("b", P)], "d", 2.0)
-    assert report["result"]["exit_code"] == 0
+    assert report.exit_code == 0
 
 
 def test_the_verdict_names_the_first_broken_link_of_the_chain() -> None:
     """The image's content comes before the inside, the services after it."""
     report = merge(inside(finding("in", F, where="inside")), [finding("layers", F)], [finding("ssh", F)], "d", 2.0)
-    assert report["result"]["verdict"].startswith("The first broken link is layers")
-    assert [entry["check"] for entry in report["findings"]] == ["layers", "in", "ssh"]
-    assert [entry["where"] for entry in report["findings"]] == ["outside", "inside", "outside"]
+    assert report.verdict.startswith("The first broken link is layers")
+    assert [entry.check for entry in report.findings] == ["layers", "in", "ssh"]
+    assert [entry.where for entry in report.findings] == ["outside", "inside", "outside"]
 
 
 def test_counts_digest_and_required_checks_are_those_of_the_whole() -> None:
     """Nothing of the inside report's own sums is left standing."""
     report = merge(inside(finding("a", P, where="inside")), [finding("b", S)], [finding("c", P)], "sha256:9", 2.0)
-    assert report["counts"] == {"pass": 2, "fail": 0, "skip": 1, "unknown": 0}
-    assert report["digest"] == "sha256:9"
-    assert report["profile"]["required"] == ["a", "b", "c"]
-    assert report["seconds"] == 2.0
+    assert report.counts == {"pass": 2, "fail": 0, "skip": 1, "unknown": 0}
+    assert report.digest == "sha256:9"
+    assert report.required == ("a", "b", "c")
+    assert report.seconds == 2.0
 
 
 def test_a_finding_survives_the_report_and_back() -> None:
     """What was written is what is judged."""
-    for status in Status:
-        assert parse(finding_dict(finding("x", status))) == finding("x", status)
+    report = inside(*(finding(status.value, status) for status in Status))
+    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))) == report
 
 
 def test_without_names_all_fitting_checks_run() -> None:

@@ -163,7 +163,7 @@ def findings() -> list[Finding]:
 
 def report(digest: str, found: list[Finding] | None = None, image: str = "workbench", code: int = 0) -> dict[str, Any]:
     """The report of a run about that digest."""
-    made = sample.report(found or findings(), code)
+    made = sample.report(found or findings(), code).to_dict()
     return {**made, "digest": digest, "image": claims(image), "result": {"exit_code": code, "verdict": "All passed."}}
 
 

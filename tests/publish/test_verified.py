@@ -17,6 +17,7 @@ from gpuyard.publish import verified
 from tests.publish import small
 from tests.verify.report import sample
 from verify.model import Level, Owner, Status, Verdict
+from verify.report.report import Report
 
 OTHER = "sha256:" + "7" * 64
 Content = dict[str, Any]
@@ -69,7 +70,6 @@ def inside(content: Content) -> Content:
         (lambda c: {**c, "digest": None}, "is about None"),
         (lambda c: {**c, "profile": {**c["profile"], "name": "only"}}, "profile only, which left checks out"),
         (lambda c: {**c, "image": small.claims("runtime")}, "another /etc/gpuyard/image.json"),
-        (lambda c: {**c, "findings": [{"check": "x"}]}, "holds something that is not a finding"),
         (lambda c: {**c, "profile": {**c["profile"], "required": ["ghost"]}}, "no finding of required checks: ghost"),
         (failed, "did not pass .exit code 1."),
         (claimed, "has exit code 0, but its findings make 1"),
@@ -119,7 +119,7 @@ def test_no_publication_is_made_with_a_report_about_another_digest(tmp_path: Pat
     from gpuyard.publish.registry import Repository
 
     path = small.write(tmp_path, small.report(OTHER))
-    stray = verified.Report(path, path.read_bytes(), small.report(OTHER))
+    stray = verified.Report(path, path.read_bytes(), Report.from_dict(small.report(OTHER)))
     with pytest.raises(UserError, match="is about sha256:7777") as caught:
         Publication(source, stray, Repository("localhost", "name"), source.tags)
     assert caught.value.id == "report-other-image"

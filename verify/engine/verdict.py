@@ -79,7 +79,10 @@ def _not_run(findings: Sequence[Finding]) -> str:
 
 def _passed(findings: Sequence[Finding]) -> str:
     required = [f for f in findings if f.required]
-    text = "The required check passed." if len(required) == 1 else f"All {len(required)} required checks passed."
+    outside = sum(f.where == "outside" for f in required)
+    sides = f" ({len(required) - outside} inside the container, {outside} from outside)" if outside else ""
+    text = "The required check passed" if len(required) == 1 else f"All {len(required)} required checks passed"
+    text += f"{sides}."
     skipped = [f for f in findings if f.verdict.status is Status.SKIP]
     if skipped:
         text += f" Not checked here: {len(skipped)} ({skipped[-1].verdict.observed})."

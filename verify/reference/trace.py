@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Mapping, Tuple
 
 FINAL_STEPS = 8
 """How many steps at the end the final loss is the mean of, so that no single batch decides."""
@@ -35,8 +35,15 @@ class Trace:
     peak_memory_bytes: int = 0
     sample: str = ""
 
+    def first_loss(self) -> float:
+        return self.loss[0] if self.loss else math.nan
+
     def final_loss(self) -> float:
         return mean_of_last(self.loss)
+
+    def course(self) -> str:
+        """How the loss fell, in the words that every table and page uses."""
+        return f"loss {self.first_loss():.2g} to {self.final_loss():.2g} in {self.steps} steps (bound {self.bound:g})"
 
     def same_course(self, other: Trace) -> bool:
         """Whether both runs computed bit for bit the same; only clock and memory may differ."""
@@ -55,6 +62,12 @@ class Trace:
         data["tokens_per_second"] = round(self.tokens_per_second, 1)
         data["loading_seconds"] = round(self.loading_seconds, 3)
         return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Trace:
+        """The trace in a report. Raises KeyError for a missing and TypeError for an unknown part."""
+        loss = tuple(math.nan if loss is None else float(loss) for loss in data["loss"])
+        return cls(**{**data, "loss": loss})
 
 
 def mean_of_last(losses: Tuple[float, ...]) -> float:

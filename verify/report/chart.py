@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from html import escape
-from typing import Any, List, Mapping, Sequence, Tuple
+from typing import List, Sequence, Tuple
+
+from verify.reference.trace import Trace
 
 WIDTH, HEIGHT = 400, 210
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 8, 38
@@ -12,23 +14,23 @@ LEFT, RIGHT, TOP, BOTTOM = 44, 8, 8, 38
 Point = Tuple[float, float]
 
 
-def loss_chart(trace: Mapping[str, Any]) -> str:
+def loss_chart(trace: Trace) -> str:
     """Loss over steps with the bound it had to fall below; steps without a number leave a gap."""
-    losses: List[Any] = list(trace["loss"])
-    finite = [loss for loss in losses if loss is not None]
-    top = ticks(max([*finite, trace["bound"]]) * 1.02)[-1]
+    losses = trace.loss
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    top = ticks(max([*finite, trace.bound]) * 1.02)[-1]
     last = max(len(losses) - 1, 1)
 
     def place(step: float, loss: float) -> Point:
         x = LEFT + step / last * (WIDTH - LEFT - RIGHT)
         return x, TOP + (1 - min(max(loss, 0.0), top) / top) * (HEIGHT - TOP - BOTTOM)
 
-    label = f"Loss of {trace['name']} over {len(losses)} steps, bound {trace['bound']:g}"
+    label = f"Loss of {trace.name} over {len(losses)} steps, bound {trace.bound:g}"
     parts = [
         *(_horizontal(place(0, value)[1], f"{value:g}") for value in ticks(top)),
         *(_step(place(value, 0)[0], f"{value:g}") for value in ticks(last) if value <= last),
         _axis_names(),
-        _bound(place(0, trace["bound"])[1], trace["bound"]),
+        _bound(place(0, trace.bound)[1], trace.bound),
         *(_curve([place(step, loss) for step, loss in run]) for run in unbroken(losses)),
     ]
     body = "\n".join(parts)
@@ -44,14 +46,14 @@ def ticks(top: float, most: int = 5) -> List[float]:
     return [round(number * step, 10) for number in range(math.ceil(round(top / step, 6)) + 1)]
 
 
-def unbroken(losses: Sequence[Any]) -> List[List[Tuple[int, float]]]:
+def unbroken(losses: Sequence[float]) -> List[List[Tuple[int, float]]]:
     """Runs of neighbouring steps that have a number."""
     runs: List[List[Tuple[int, float]]] = [[]]
     for step, loss in enumerate(losses):
-        if loss is None:
-            runs.append([])
-        else:
+        if math.isfinite(loss):
             runs[-1].append((step, loss))
+        else:
+            runs.append([])
     return [run for run in runs if run]
 
 

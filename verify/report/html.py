@@ -7,13 +7,13 @@ import pkgutil
 import re
 from html import escape
 from string import Template
-from typing import Any, Iterable, List, Mapping, Tuple
+from typing import Iterable, List, Mapping, Optional, Tuple
 
+from verify.model import Finding
+from verify.reference.trace import Trace
 from verify.report.chart import loss_chart
+from verify.report.report import SCHEMA, STATUSES, Report
 from verify.report.view import (
-    STATUSES,
-    Report,
-    Row,
     Section,
     first_broken,
     image_name,
@@ -44,16 +44,16 @@ def render(report: Report) -> str:
         style=_asset("style.css"),
         outcome_class=OUTCOME_CLASS.get(outcome(report), "unknown"),
         outcome=escape(outcome(report)),
-        started=escape(str(report["started"])),
+        started=escape(report.started),
         image=escape(image_name(report)),
-        verdict=_prose(report["result"]["verdict"]),
-        counts=_counts(report["counts"]),
+        verdict=_prose(report.verdict),
+        counts=_counts(report.counts),
         chain=_chain(report),
-        training=_training(report["training"]),
+        training=_training(report.training),
         checks="\n".join(map(_section, sections(report))),
         environment=_environment(report),
-        schema=escape(report["schema"]),
-        json=escape(json.dumps(report, indent=2, ensure_ascii=False)),
+        schema=escape(SCHEMA),
+        json=escape(json.dumps(report.to_dict(), indent=2, ensure_ascii=False)),
     )
 
 
@@ -77,11 +77,11 @@ def _chain(report: Report) -> str:
     return f'<ol class="chain">\n{links}\n</ol>'
 
 
-def _link(section: Section, broken: Any) -> str:
+def _link(section: Section, broken: Optional[Finding]) -> str:
     here = broken in section.rows
     mark = ""
-    if here:
-        name = escape(broken["check"])
+    if broken and here:
+        name = escape(broken.check)
         mark = f'<a class="broken" href="#check-{name}">broken here: {name}</a>'
     kind = section.status() + (" cut" if here else "")
     counted = ((section.count(status), status) for status in STATUSES)
@@ -94,43 +94,44 @@ def _link(section: Section, broken: Any) -> str:
 
 def _section(section: Section) -> str:
     rows = "\n".join(_row(section.rows, index) for index in range(len(section.rows)))
-    seconds = sum(row["seconds"] for row in section.rows)
+    seconds = sum(row.seconds for row in section.rows)
     return (
         f"<h3>{escape(section.level)}<span>{section.count('pass')} of {len(section.rows)} passed, "
         f"{seconds:.1f} s</span></h3>\n<table>{COLUMNS}\n<tbody>\n{rows}\n</tbody></table>"
     )
 
 
-def _row(rows: Tuple[Row, ...], index: int) -> str:
-    row = rows[index]
-    tags = [name for name, on in (("required", row["required"]), ("outside", row["where"] == "outside")) if on]
+def _row(rows: Tuple[Finding, ...], index: int) -> str:
+    row, status = rows[index], rows[index].verdict.status.value
+    tags = [name for name, on in (("required", row.required), ("outside", row.where == "outside")) if on]
     labels = "".join(f'<span class="tag">{tag}</span>' for tag in tags)
     return (
-        f'<tr class="{escape(row["status"])}" id="check-{escape(row["check"])}"><td>{_status(row["status"])}</td>'
-        f'<td class="check"><span class="title">{escape(row["title"])}</span>'
-        f'<span class="id">{escape(row["check"])}</span>{labels}</td>'
+        f'<tr class="{status}" id="check-{escape(row.check)}"><td>{_status(status)}</td>'
+        f'<td class="check"><span class="title">{escape(row.title)}</span>'
+        f'<span class="id">{escape(row.check)}</span>{labels}</td>'
         f'<td class="seen">{_seen(row, same_skip(rows, index))}</td>'
-        f'<td class="time">{row["seconds"]:.2f}</td></tr>'
+        f'<td class="time">{row.seconds:.2f}</td></tr>'
     )
 
 
-def _seen(row: Row, other: str) -> str:
+def _seen(row: Finding, other: str) -> str:
     """What was observed; a reason that another row gives in full is not said again."""
-    seen = f'<span class="again">as {escape(other)}</span>' if other else escape(row["observed"])
+    seen = f'<span class="again">as {escape(other)}</span>' if other else escape(row.verdict.observed)
     return seen + (_advice(row) if needs_words(row) else "")
 
 
-def _advice(row: Row) -> str:
+def _advice(row: Finding) -> str:
     parts: List[str] = []
-    if row["expected"]:
-        parts.append(f"<dt>Expected</dt><dd>{escape(row['expected'])}</dd>")
-    if row["remedy"]:
-        owner = f" ({escape(row['owner'])})" if row["owner"] else ""
-        parts.append(f'<dt>What to do{owner}</dt><dd class="remedy">{_prose(row["remedy"])}</dd>')
+    verdict = row.verdict
+    if verdict.expected:
+        parts.append(f"<dt>Expected</dt><dd>{escape(verdict.expected)}</dd>")
+    if verdict.remedy:
+        owner = f" ({escape(verdict.owner.value)})" if verdict.owner else ""
+        parts.append(f'<dt>What to do{owner}</dt><dd class="remedy">{_prose(verdict.remedy)}</dd>')
     return f'<dl class="advice">{"".join(parts)}</dl>' if parts else ""
 
 
-def _training(traces: Iterable[Mapping[str, Any]]) -> str:
+def _training(traces: Iterable[Trace]) -> str:
     figures = "\n".join(map(_figure, traces))
     if not figures:
         return ""
@@ -140,15 +141,15 @@ def _training(traces: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-def _figure(trace: Mapping[str, Any]) -> str:
+def _figure(trace: Trace) -> str:
     facts = (
-        f"{trace['device']}, {trace['precision']}, {trace['steps']} steps in {trace['seconds']:.1f} s, "
-        f"{trace['samples_per_second']:.0f} samples/s, seed {trace['seed']}"
+        f"{trace.device}, {trace.precision}, {trace.course()}, {trace.seconds:.1f} s, "
+        f"{trace.samples_per_second:.0f} samples/s, seed {trace.seed}"
     )
-    if trace.get("peak_memory_bytes"):
-        facts += f", {trace['tokens_per_second']:.0f} tokens/s, {trace['peak_memory_bytes'] >> 20} MiB at most"
+    if trace.peak_memory_bytes:
+        facts += f", {trace.tokens_per_second:.0f} tokens/s, {trace.peak_memory_bytes >> 20} MiB at most"
     return (
-        f'<figure><figcaption><span class="name">{escape(trace["name"])}</span>'
+        f'<figure><figcaption><span class="name">{escape(trace.name)}</span>'
         f'<span class="facts">{escape(facts)}</span></figcaption>\n{loss_chart(trace)}</figure>'
     )
 
@@ -159,20 +160,16 @@ def _environment(report: Report) -> str:
 
 
 def _facts(report: Report) -> Iterable[Tuple[str, str]]:
-    host, image = report["host"], report["image"] or {}
-    yield "Image digest", report["digest"] or ""
+    host, image = report.host, report.image or {}
+    yield "Image digest", report.digest or ""
     yield "Operating system", str(image.get("os", ""))
     yield "Lock", str(image.get("lock", ""))
     yield "Versions", ", ".join(f"{name} {version}" for name, version in image.get("versions", {}).items())
-    yield "Running", f"Python {host['python']}, torch {host['torch'] or 'not installed'}"
-    yield "Host", f"kernel {host['kernel']}, {host['cpus']} CPUs, {host['memory_bytes'] / 2**30:.1f} GiB memory"
-    yield "In a container", "yes" if host["container"] else "no"
-    yield "GPUs", ", ".join(map(_gpu, host["gpus"])) or "none"
-    yield "Command", " ".join(report["command"])
-    yield "Required", f"by {required_by(report)}: {', '.join(report['profile']['required'])}"
-    yield "Exit code", str(report["result"]["exit_code"])
-    yield "Took", f"{report['seconds']:.1f} s"
-
-
-def _gpu(gpu: Any) -> str:
-    return str(gpu.get("name", gpu)) if isinstance(gpu, Mapping) else str(gpu)
+    yield "Running", f"Python {host.python}, torch {host.torch or 'not installed'}"
+    yield "Host", f"kernel {host.kernel}, {host.cpus} CPUs, {host.memory_bytes / 2**30:.1f} GiB memory"
+    yield "In a container", "yes" if host.container else "no"
+    yield "GPUs", ", ".join(host.gpu_names()) or "none"
+    yield "Command", " ".join(report.command)
+    yield "Required", f"by {required_by(report)}: {', '.join(report.required)}"
+    yield "Exit code", str(report.exit_code)
+    yield "Took", f"{report.seconds:.1f} s"

@@ -7,14 +7,16 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from verify.report.view import Report, Row, Section, image_name, sections
+from verify.model import Finding, Status
+from verify.report.report import Report
+from verify.report.view import Section, image_name, sections
 
 NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report) -> str:
     """Failures are failures, unknown and skipped required checks are errors, other skips skipped."""
-    root = Element("testsuites", name="gpuyard verify", time=f"{report['seconds']:.3f}")
+    root = Element("testsuites", name="gpuyard verify", time=f"{report.seconds:.3f}")
     for section in sections(report):
         root.append(_suite(section, report))
     _count(root, list(root.iter("testcase")))
@@ -23,10 +25,10 @@ def render(report: Report) -> str:
 
 
 def _suite(section: Section, report: Report) -> Element:
-    seconds = sum(row["seconds"] for row in section.rows)
-    suite = Element("testsuite", name=section.level, time=f"{seconds:.3f}", timestamp=_text(report["started"]))
+    seconds = sum(row.seconds for row in section.rows)
+    suite = Element("testsuite", name=section.level, time=f"{seconds:.3f}", timestamp=_text(report.started))
     properties = SubElement(suite, "properties")
-    for name, value in (("image", image_name(report)), ("digest", report["digest"] or "")):
+    for name, value in (("image", image_name(report)), ("digest", report.digest or "")):
         SubElement(properties, "property", name=name, value=_text(value))
     for row in section.rows:
         suite.append(_case(row))
@@ -34,32 +36,32 @@ def _suite(section: Section, report: Report) -> Element:
     return suite
 
 
-def _case(row: Row) -> Element:
-    case = Element("testcase", classname=_text(f"{row['level']}.{row['group']}"), name=_text(row["check"]))
-    case.set("time", f"{row['seconds']:.3f}")
+def _case(row: Finding) -> Element:
+    case = Element("testcase", classname=_text(f"{row.level.value}.{row.group}"), name=_text(row.check))
+    case.set("time", f"{row.seconds:.3f}")
     kind = _kind(row)
     if kind:
-        answer = SubElement(case, kind, message=_text(row["observed"]))
+        answer = SubElement(case, kind, message=_text(row.verdict.observed))
         if kind != "skipped":
-            answer.set("type", _text(row["owner"] or row["status"]))
+            answer.set("type", _text((row.verdict.owner or row.verdict.status).value))
         answer.text = _details(row)
     else:
-        SubElement(case, "system-out").text = _text(row["observed"])
+        SubElement(case, "system-out").text = _text(row.verdict.observed)
     return case
 
 
-def _kind(row: Row) -> str:
-    """A skip is no pass: where the check was required, it must not look like one to a CI server."""
-    if row["status"] == "skip" and row["required"]:
+def _kind(row: Finding) -> str:
+    """A skip is not a pass: where the check was required, it must not look like one to a CI server."""
+    if row.verdict.status is Status.SKIP and row.required:
         return "error"
-    return {"pass": "", "fail": "failure", "unknown": "error", "skip": "skipped"}[row["status"]]
+    return {"pass": "", "fail": "failure", "unknown": "error", "skip": "skipped"}[row.verdict.status.value]
 
 
-def _details(row: Row) -> str:
+def _details(row: Finding) -> str:
     named = (
-        ("Expected", row["expected"]),
-        ("To do", row["remedy"]),
-        ("Whose", row["owner"] or ""),
+        ("Expected", row.verdict.expected),
+        ("To do", row.verdict.remedy),
+        ("Owner", row.verdict.owner.value if row.verdict.owner else ""),
     )
     return "\n".join(f"{name}: {_text(text)}" for name, text in named if text)
 

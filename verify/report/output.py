@@ -10,12 +10,13 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from typing import Callable, Tuple
 
 from verify.model import Check
 from verify.report import table
+from verify.report.report import Report
 
-Render = Callable[[Dict[str, Any]], str]
+Render = Callable[[Report], str]
 STDOUT = "-"
 
 
@@ -38,18 +39,17 @@ class Output:
             line = f"[{number}/{total}] {check.id}: {check.title}"[: width - 1]
             print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
-    def write(self, report: Dict[str, Any]) -> None:
+    def write(self, report: Report) -> None:
         """Write the files, then the table (or, when quiet or stdout is taken, only the verdict)."""
         if not self.quiet and sys.stderr.isatty():
             print("\r\033[K", end="", file=sys.stderr, flush=True)
         taken = any(path == STDOUT for path, _ in self.files)
         for path, render in self.files:
-            _write(path, render(report), report["result"]["verdict"])
-        verdict = report["result"]["verdict"]
+            _write(path, render(report), report.verdict)
         if taken:
-            print(verdict, file=sys.stderr)
+            print(report.verdict, file=sys.stderr)
         elif self.quiet:
-            print(verdict)
+            print(report.verdict)
         else:
             print(table.render(report, self.color, shutil.get_terminal_size((100, 40)).columns), flush=True)
 
@@ -67,18 +67,18 @@ def open_output(options: argparse.Namespace) -> Output:
     return Output(files, options.quiet, color)
 
 
-def to_json(report: Dict[str, Any]) -> str:
+def to_json(report: Report) -> str:
     """The report as indented JSON."""
-    return json.dumps(report, indent=2) + "\n"
+    return json.dumps(report.to_dict(), indent=2) + "\n"
 
 
-def _to_junit(report: Dict[str, Any]) -> str:
+def _to_junit(report: Report) -> str:
     from verify.report import junit
 
     return junit.render(report)
 
 
-def _to_html(report: Dict[str, Any]) -> str:
+def _to_html(report: Report) -> str:
     from verify.report import html
 
     return html.render(report)

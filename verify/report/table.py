@@ -5,10 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import Iterator, List
 
+from verify.model import Finding
+from verify.report.report import Report
 from verify.report.view import (
-    STATUSES,
-    Report,
-    Row,
     Section,
     first_broken,
     needs_words,
@@ -26,8 +25,8 @@ STATUS_WIDTH = 9
 def render(report: Report, color: bool, width: int) -> str:
     """The verdict, one line per check (wrapped to ``width``), remedies under failures, then the counts."""
     width = max(width, NARROWEST)
-    longest = max([len(row["check"]) for row in report["findings"]] or [0])
-    lines = [*_wrap(report["result"]["verdict"], width), ""]
+    longest = max([len(row.check) for row in report.findings] or [0])
+    lines = [*_wrap(report.verdict, width), ""]
     lines += [line for section in sections(report) for line in _section(section, longest, color, width)]
     return "\n".join([*lines, *_wrap(_counts(report), width)])
 
@@ -36,20 +35,20 @@ def _section(section: Section, longest: int, color: bool, width: int) -> Iterato
     yield _paint(section.level, "1", color)
     for index, row in enumerate(section.rows):
         other = same_skip(section.rows, index)
-        seen = f"as {other}" if other else row["observed"]
+        seen = f"as {other}" if other else row.verdict.observed
         yield from _row(row, seen, longest, color, width)
     yield ""
 
 
-def _row(row: Row, seen: str, longest: int, color: bool, width: int) -> Iterator[str]:
-    status = row["status"]
-    mark = "*" if row["required"] else " "
+def _row(row: Finding, seen: str, longest: int, color: bool, width: int) -> Iterator[str]:
+    status = row.verdict.status.value
+    mark = "*" if row.required else " "
     indent = STATUS_WIDTH + 3 + longest + 2
     # A terminal too narrow for a column beside the name gets the text below it.
     if width - indent < NARROWEST // 2:
         indent = STATUS_WIDTH + 3
     texts = _wrap(seen, width - indent)
-    head = f"  {WORDS[status]:{STATUS_WIDTH - 2}} {mark} {row['check']:{longest}}  "
+    head = f"  {WORDS[status]:{STATUS_WIDTH - 2}} {mark} {row.check:{longest}}  "
     if indent < len(head):
         yield _paint(head.rstrip(), COLORS[status], color)
     else:
@@ -58,9 +57,10 @@ def _row(row: Row, seen: str, longest: int, color: bool, width: int) -> Iterator
     yield from (" " * indent + text for text in body)
 
 
-def _advice(row: Row, width: int) -> List[str]:
-    owner = f" ({row['owner']})" if row["owner"] else ""
-    named = (("expected: ", row["expected"]), (f"to do{owner}: ", row["remedy"]))
+def _advice(row: Finding, width: int) -> List[str]:
+    verdict = row.verdict
+    owner = f" ({verdict.owner.value})" if verdict.owner else ""
+    named = (("expected: ", verdict.expected), (f"to do{owner}: ", verdict.remedy))
     return [line for name, text in named if text for line in _wrap(name + text, width)]
 
 
@@ -75,11 +75,10 @@ def _printable(text: str) -> str:
 
 
 def _counts(report: Report) -> str:
-    counts = ", ".join(f"{report['counts'][status]} {status}" for status in STATUSES)
     broken = first_broken(report)
-    code = report["result"]["exit_code"]
-    first = f" (first broken link: {broken['check']}; see the top)" if broken and code else ""
-    return f"exit {code}{first}: {counts} in {report['seconds']:.1f} s; * = required by {required_by(report)}"
+    first = f" (first broken link: {broken.check}; see the top)" if broken and report.exit_code else ""
+    by = required_by(report)
+    return f"exit {report.exit_code}{first}: {report.counted} in {report.seconds:.1f} s; * = required by {by}"
 
 
 def _paint(text: str, code: str, color: bool) -> str:

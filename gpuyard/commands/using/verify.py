@@ -63,12 +63,12 @@ def verify(
     if note:
         tell(note)
     report = prove(client, Order(wanted, choice, chosen, shm_size), tell)
-    files = reports.write(report, report_dir, reports.stem(wanted.line, image, report["digest"]))
+    files = reports.write(report, report_dir, reports.stem(wanted.line, image, report.digest or ""))
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size((100, 40)).columns
     print(table.render(report, color, width))
     print(f"report: {files[0]} (also {', '.join(file.suffix for file in files[1:])})")
-    raise typer.Exit(int(report["result"]["exit_code"]))
+    raise typer.Exit(report.exit_code)
 
 
 def _product(line: str | None, image: str) -> Product:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.verify.report.sample import TRACE
 from tests.verify.suite import CLAIMS, finding
 from verify.engine.verdict import exit_code, verdict_text
 from verify.model import Level, Owner, Status
@@ -60,10 +61,11 @@ def test_advice_stands_beside_a_pass() -> None:
 
 def test_the_report_counts_and_collects_the_trainings() -> None:
     """Traces leave the findings' data and stand once, in the report's own list."""
-    trained = finding("train", P, data={"training": {"name": "t", "loss": [2.0, 1.0]}, "more": 1})
+    trained = finding("train", P, data={"training": TRACE, "more": 1})
     report = build([trained, finding("b", S)], "2026-11-30T00:00:00Z", 1.0, ["verify"], CLAIMS, "cpu", {"b"}, 3, "w")
-    assert report["counts"] == {"pass": 1, "fail": 0, "skip": 1, "unknown": 0}
-    assert report["training"] == [{"name": "t", "loss": [2.0, 1.0]}]
-    assert report["findings"][0]["data"] == {"more": 1}
-    assert report["profile"] == {"name": "cpu", "required": ["b"]}
-    assert report["image"]["versions"]["torch"] == "9.9.9+cu998"
+    assert report.counts == {"pass": 1, "fail": 0, "skip": 1, "unknown": 0}
+    assert [trace.name for trace in report.training] == ["rnn-titles"]
+    assert report.to_dict()["findings"][0]["data"] == {"more": 1}
+    assert (report.profile, report.required) == ("cpu", ("b",))
+    assert report.image
+    assert report.image["versions"]["torch"] == "9.9.9+cu998"

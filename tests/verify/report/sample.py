@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
 
 from verify.model import Claims, Finding, Level, Owner, Status, Verdict
+from verify.report.report import Report
 from verify.report.results import build
 
 HOSTILE = "<script>alert('x')</script> \"quoted\" & \x1b[31mred\x00"
@@ -14,9 +13,9 @@ TRACE = {
     "name": "rnn-titles",
     "device": "cpu",
     "precision": "bf16",
-    "loss": [0.7, None, 0.4, 0.1, 0.05],
+    "loss": [0.7, None, 0.4, 0.1, *[0.05] * 6],
     "bound": 0.3,
-    "steps": 5,
+    "steps": 10,
     "seconds": 1.5,
     "samples_per_second": 100.0,
     "seed": 7,
@@ -45,11 +44,11 @@ FINDINGS = (
 )
 
 
-def report(findings: Sequence[Finding] = FINDINGS, exit_code: int = 1) -> dict[str, Any]:
-    """A report as ``verify`` writes it, with nothing shared between two calls."""
+def report(findings: Sequence[Finding] = FINDINGS, exit_code: int = 1) -> Report:
+    """A report as ``verify`` makes it."""
     claims = Claims({"image": "workbench", "line": "9.9", "os": "none-1", "versions": {"torch": "9.9.9"}}, {})
     required = [found.check for found in findings if found.required]
-    built = build(
+    return build(
         findings,
         started="2031-01-02T03:04:05Z",
         seconds=12.5,
@@ -60,4 +59,3 @@ def report(findings: Sequence[Finding] = FINDINGS, exit_code: int = 1) -> dict[s
         exit_code=exit_code,
         verdict="The first broken link is shm-size: start with --shm-size=8g.",
     )
-    return copy.deepcopy(built)

@@ -8,6 +8,7 @@ import math
 import pytest
 
 from tests.verify.report.sample import TRACE
+from verify.reference.trace import Trace
 from verify.report.chart import loss_chart, ticks, unbroken
 
 
@@ -30,9 +31,9 @@ def test_a_top_that_is_no_scale_still_gives_one(top: float) -> None:
 
 def test_missing_losses_cut_the_curve() -> None:
     """Each run of neighbours is one piece."""
-    assert unbroken([1.0, None, None, 0.5, 0.4]) == [[(0, 1.0)], [(3, 0.5), (4, 0.4)]]
+    assert unbroken([1.0, math.nan, math.inf, 0.5, 0.4]) == [[(0, 1.0)], [(3, 0.5), (4, 0.4)]]
 
 
 def test_a_trace_without_any_loss_is_drawn_without_a_curve() -> None:
     """The bound and the axes alone."""
-    assert "polyline" not in loss_chart({**TRACE, "loss": []})
+    assert "polyline" not in loss_chart(Trace.from_json({**TRACE, "loss": []}))

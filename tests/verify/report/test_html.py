@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.verify.report.sample import FINDINGS, HOSTILE, TRACE, finding, report
 from verify.model import Finding, Owner, Status, Verdict
+from verify.reference.trace import Trace
 from verify.report import html
 
 VOID = {"meta", "col"}
@@ -46,7 +47,7 @@ class Page(HTMLParser):
 
 
 def page(**changes: Any) -> Page:
-    return Page(html.render({**report(), **changes}))
+    return Page(html.render(dataclasses.replace(report(), **changes)))
 
 
 def hostile(found: Finding) -> Finding:
@@ -65,10 +66,13 @@ def test_the_page_is_well_formed_and_loads_nothing() -> None:
 
 def test_hostile_text_stays_text() -> None:
     """Markup in observed text, titles, remedies, errors, verdict and traces does not become markup."""
-    changed = report([hostile(finding("bad", Verdict(Status.PASS, "")))])
-    changed["result"]["verdict"] = HOSTILE
-    changed["training"] = [{**TRACE, "name": HOSTILE, "device": HOSTILE}]
-    changed["host"]["gpus"] = [{"name": HOSTILE}]
+    plain = report([hostile(finding("bad", Verdict(Status.PASS, "")))])
+    changed = dataclasses.replace(
+        plain,
+        verdict=HOSTILE,
+        training=(Trace.from_json({**TRACE, "name": HOSTILE, "device": HOSTILE}),),
+        host=dataclasses.replace(plain.host, gpus=({"name": HOSTILE},)),
+    )
     text = html.render(changed)
     assert "script" not in Page(text).tags
     assert "<script" not in text
@@ -97,7 +101,7 @@ def test_status_is_said_in_words_not_by_colour_alone() -> None:
 
 def test_the_raw_report_can_be_read_back() -> None:
     """The data at the end is the report."""
-    assert json.loads("".join(page().texts["pre"])) == report()
+    assert json.loads("".join(page().texts["pre"])) == report().to_dict()
 
 
 def test_the_loss_curve_has_axes_bound_and_a_gap_where_a_loss_was_no_number() -> None:
@@ -109,7 +113,7 @@ def test_the_loss_curve_has_axes_bound_and_a_gap_where_a_loss_was_no_number() ->
 
 def test_without_training_there_is_no_training_section() -> None:
     """No empty frame."""
-    assert "svg" not in page(training=[]).tags
+    assert "svg" not in page(training=()).tags
 
 
 def test_flags_in_the_verdict_are_set_as_code() -> None:

@@ -24,12 +24,12 @@ def test_the_schema_is_itself_valid() -> None:
 
 def test_a_report_of_the_suite_is_accepted_also_after_a_trip_through_json() -> None:
     """What the builder makes is what the schema describes."""
-    VALIDATOR.validate(json.loads(json.dumps(report(), allow_nan=False)))
+    VALIDATOR.validate(json.loads(json.dumps(report().to_dict(), allow_nan=False)))
 
 
 def test_the_host_may_set_the_digest_and_add_outside_findings() -> None:
     """The host's version of a report is a report."""
-    changed = report()
+    changed = report().to_dict()
     changed["digest"] = "sha256:" + "0f" * 32
     changed["findings"].append({**changed["findings"][0], "where": "outside"})
     VALIDATOR.validate(changed)
@@ -57,7 +57,7 @@ BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_broken_report_is_refused(fault: str) -> None:
     """Each fault alone makes the report invalid."""
-    changed = report()
+    changed = report().to_dict()
     BROKEN[fault](changed)
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate(changed)

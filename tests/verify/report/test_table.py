@@ -47,7 +47,7 @@ def test_it_opens_with_the_verdict_and_ends_with_the_counts() -> None:
     """The first paragraph is the answer; the last line names the broken link again."""
     assert lines()[0].startswith("The first broken link is shm-size")
     assert lines(width=200)[-1].startswith(
-        "exit 1 (first broken link: shm-size; see the top): 2 pass, 1 fail, 1 unknown, 2 skip in 12.5 s"
+        "exit 1 (first broken link: shm-size; see the top): 2 pass (1 required), 1 fail, 1 unknown, 2 skip in 12.5 s"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.verify.report.sample import FINDINGS, finding, report
@@ -38,7 +40,7 @@ def test_a_required_failure_is_the_broken_link_before_one_that_is_not() -> None:
     for rows, expected in (([early, late], "late"), ([early], "early")):
         broken = first_broken(report(rows))
         assert broken is not None
-        assert broken["check"] == expected
+        assert broken.check == expected
 
 
 def test_without_a_failure_no_link_is_broken() -> None:
@@ -55,6 +57,6 @@ def test_the_exit_code_has_a_word(code: int, word: str) -> None:
 
 def test_a_run_outside_an_image_says_so() -> None:
     """Instead of an empty name."""
-    outside = {**report(), "image": None}
+    outside = replace(report(), image=None)
     assert image_name(outside) == "no gpuyard image"
     assert image_name(report()) == "workbench 9.9"

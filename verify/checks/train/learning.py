@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from functools import partial
 from typing import Any, Dict, List, Mapping, Tuple
 
 from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+from verify.reference.trace import Trace
 from verify.verdicts import failed, passed, skipped
 
 SEED = 7
@@ -79,7 +79,8 @@ def gains(traces: List[Mapping[str, Any]]) -> List[str]:
 def faults_of(run: Mapping[str, Any]) -> List[str]:
     """Everything that is wrong with one run, in words."""
     trace = run["trace"]
-    first, last, bound = _loss_at_start(trace), _loss_at_end(trace), trace["bound"]
+    course = Trace.from_json(trace)
+    first, last, bound = course.first_loss(), course.final_loss(), course.bound
     checks = (
         (trace["grads_finite"], "a gradient was not finite"),
         (trace["precision"] == run["asked"], f"autocast was not used: scores came in {trace['precision']}"),
@@ -97,24 +98,9 @@ def _writes(trace: Mapping[str, Any]) -> bool:
     return not sample or len(set(sample)) >= DISTINCT
 
 
-def _loss_at_start(trace: Mapping[str, Any]) -> float:
-    return _number(trace["loss"][0]) if trace["loss"] else math.nan
-
-
-def _loss_at_end(trace: Mapping[str, Any]) -> float:
-    from verify.reference.trace import mean_of_last
-
-    return mean_of_last(tuple(_number(loss) for loss in trace["loss"]))
-
-
-def _number(loss: Any) -> float:
-    return math.nan if loss is None else float(loss)
-
-
 def _summary(trace: Mapping[str, Any]) -> str:
     return (
-        f"{trace['precision']}: loss {_loss_at_start(trace):.2g} to {_loss_at_end(trace):.2g} in "
-        f"{trace['steps']} steps (bound {trace['bound']:g}), {trace['seconds']:.1f} s, "
+        f"{trace['precision']}: {Trace.from_json(trace).course()}, {trace['seconds']:.1f} s, "
         f"{trace['samples_per_second']:.0f} samples/s, {_loading(trace):.0%} waiting for data, "
         f"held-out accuracy {trace['accuracy']:.0%}, "
         "twice the same" + (f", wrote {trace['sample']!r}" if trace.get("sample") else "")
