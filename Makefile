@@ -12,7 +12,7 @@ GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints/apt 'entrypoints/services/*/run') images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s test-multinode lint run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-ddp bench-publish pipeline
+.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s test-multinode lint fix run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-ddp bench-publish pipeline
 
 help: ## Show these targets
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -62,6 +62,10 @@ lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose, actionlint, ziz
 	$(GPUYARD) engine start >/dev/null
 	docker compose --profile gpu --profile cpu config --quiet
 	.github/lint/workflows.sh
+
+fix: .venv/.tests ## Repair what ruff can repair by itself, and format
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
 
 fetch: .venv/.host ## Bring every wheel of a line into the store, so that a build needs no network
 	$(GPUYARD) fetch $(LINE)

@@ -46,7 +46,7 @@ def run_over_ssh(where: tuple[str, int], key: paramiko.PKey, command: str) -> st
         channel = connection.open_session(timeout=SECONDS)
         channel.settimeout(30)
         channel.exec_command(command)
-        return channel.makefile("r").read().decode() if channel else ""
+        return channel.makefile("r").read().decode()
 
 
 def probe_login(world: World) -> Facts:

@@ -97,7 +97,8 @@ def stream(image: oci.Image, store: Store, leave_out: set[str], level: int = log
     process = subprocess.Popen(
         ["docker", "load", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    assert process.stdin and process.stdout
+    assert process.stdin
+    assert process.stdout
     try:
         with process.stdin as pipe:
             oci.write_tar(pipe, image, _temporary(image), store, leave_out)

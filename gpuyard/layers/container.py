@@ -60,7 +60,8 @@ class Filter:
         """The script's output files; call it after the last ``give``. Raises UserError if the script fails."""
         if self._process is None or self._tar is None:
             return
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         try:
             self._tar.close()
             self._process.stdin.close()

@@ -41,7 +41,7 @@ def fetch(link: Link, sha: str, place: Path, client: PyPIClient, tell: Tell) -> 
             reason = str(error)
             break
         except httpx2.HTTPError as error:
-            reason = f"the connection broke: {error or type(error).__name__}"
+            reason = f"the connection broke: {str(error) or type(error).__name__}"
             log.info("%s: %s; trying again", place.name, reason)
             continue
         if sha256_of(part) == sha:

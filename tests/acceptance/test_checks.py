@@ -180,7 +180,7 @@ def test_another_start_fails(good: dict[str, Any], claims: Claims, wrong: dict[s
     assert config.evaluate_start({**good, **wrong}, claims).status is Status.FAIL
 
 
-SESSION = [PYTHON, {name: "v" for name in ssh.CARRIED}]
+SESSION = [PYTHON, dict.fromkeys(ssh.CARRIED, "v")]
 OTHER = [PYTHON, {**SESSION[1], "PATH": "/usr/bin"}]  # type: ignore[dict-item]
 
 CASES: list[tuple[Evaluate, dict[str, Any], Status]] = [

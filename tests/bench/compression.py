@@ -103,7 +103,8 @@ def export(dockerfile: str, options: str) -> tuple[float, int]:
     started = time.monotonic()
     written = [*command, "--output", f"type=oci,dest=-,{options}"]
     with subprocess.Popen(written, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdin and process.stdout
+        assert process.stdin
+        assert process.stdout
         process.stdin.write(dockerfile.encode())
         process.stdin.close()
         length = 0

@@ -57,7 +57,7 @@ def test_two_processes_take_the_course_of_one(two: Path, tmp_path: Path) -> None
 def test_a_killed_worker_is_started_again_from_the_checkpoint(two: Path, tmp_path: Path) -> None:
     """Both go on after the last saved step, to the same trace."""
     with started(*TWO, *COURSE, tmp_path) as process:
-        until(lambda: (tmp_path / "classify-rnn" / "checkpoint.pt").exists())
+        until((tmp_path / "classify-rnn" / "checkpoint.pt").exists)
         os.kill(children(process.pid)[-1], signal.SIGKILL)
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
@@ -68,7 +68,7 @@ def test_a_killed_worker_is_started_again_from_the_checkpoint(two: Path, tmp_pat
 def test_a_stop_reaches_all_processes_at_the_same_step(two: Path, tmp_path: Path) -> None:
     """They save, and the next start goes on to the same trace."""
     with started(*TWO, *COURSE, tmp_path) as process:
-        until(lambda: (tmp_path / "classify-rnn" / "checkpoint.pt").exists())
+        until((tmp_path / "classify-rnn" / "checkpoint.pt").exists)
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=60)
     assert "saved after step" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from gpuyard.packages import download
@@ -84,6 +85,19 @@ def test_a_fault_that_stays_is_one_line(index: Index, tmp_path: Path, fault: str
     with refused("download-failed", index.wheel.path.name, index.url.split("/")[2], words):
         fetcher(index, tmp_path).ensure(locked(index))
     assert index.wheel.path.name not in files(tmp_path)
+
+
+def test_a_break_without_words_is_named_by_its_kind(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many of the client's exceptions carry no text."""
+
+    def broken(*_arguments: object) -> None:
+        raise httpx2.ReadTimeout("")
+
+    monkeypatch.setattr(download, "_receive", broken)
+    with refused("download-failed", "ReadTimeout"):
+        fetcher(index, tmp_path).ensure(locked(index))
 
 
 @pytest.mark.parametrize("page", ["404", "500"])

@@ -82,7 +82,9 @@ def ordering(tmp_path: Path, source: Source) -> Ordering:
         report = verified.require(reports.read(written), image.identities, image.facts.image, "gpuyard verify")
         plain = options.pop("plain_http", None)
         ca_file = options.pop("ca_file", None)
-        assert isinstance(plain, bool | None) and isinstance(ca_file, Path | None) and not options
+        assert isinstance(plain, bool | None)
+        assert isinstance(ca_file, Path | None)
+        assert not options
         return Publication(image, report, Repository.parse(where, "", ca_file, plain), image.tags, signer)
 
     return make

@@ -124,7 +124,7 @@ def _serve(checks: Mapping[str, Check], requests: int, replies: int) -> NoReturn
 
 def _import_torch() -> None:
     """Import torch, or keep the reason for the probe of torch-import: a second try would hide it."""
-    global import_error
+    global import_error  # noqa: PLW0603 - the forked probes inherit it
     try:
         __import__("torch")
     except BaseException as error:

@@ -84,9 +84,10 @@ def folders_of(root: Path, own: str, controller: str) -> List[Path]:
     paths = [base, *(base / path.lstrip("/") for path in _own_paths(own, controller))]
     folders: List[Path] = []
     for path in paths:
-        while path != base.parent and path not in folders:
-            folders.append(path)
-            path = path.parent
+        for folder in (path, *path.parents):
+            if folder == base.parent or folder in folders:
+                break
+            folders.append(folder)
     return folders
 
 
@@ -133,9 +134,9 @@ def in_container() -> bool:
 
 def size(number: int) -> str:
     """Bytes in words: 64 MB for 67108864 (binary units, written as docker's flags take them)."""
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, {"B": "kB", "kB": "MB", "MB": "GB", "GB": "TB"}[unit]
+    value, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    unit = units[0]
     return f"{value:.0f} {unit}" if value == int(value) or value >= 100 else f"{value:.1f} {unit}"

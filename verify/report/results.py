@@ -12,7 +12,7 @@ from verify.reference.trace import Trace
 from verify.report.report import Host, Report
 
 
-def build(
+def build(  # noqa: PLR0913, PLR0917 - the fields of the report
     findings: Sequence[Finding],
     started: str,
     seconds: float,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Annotated
 
 import typer
@@ -22,7 +22,7 @@ def update(
     Take it with `gpuyard update | git apply`, then `gpuyard lock LINE`.
     """
     catalogue = table.load()
-    for note in notes(catalogue, date.today()):
+    for note in notes(catalogue, datetime.now(UTC).date()):
         typer.echo(f"gpuyard: {note}", err=True)
     before = paths.CATALOGUE.read_text()
     found = proposals(catalogue, offered("torch"), offered("torchaudio"))

@@ -51,4 +51,5 @@ def test_the_comparison_finds_a_wrapper_that_loses_something() -> None:
 
     assert compare(half_batch, "cpu", 2)["output"] > 1e-3
     lost = compare(no_gradient, "cpu", 2)
-    assert lost["output"] <= 1e-6 < 1e-3 < lost["gradient"]
+    assert lost["output"] <= 1e-6
+    assert lost["gradient"] > 1e-3

@@ -38,6 +38,7 @@ def _rate(lower: Any) -> float:
     model = torch.nn.Sequential(*layers).to("cuda:0")
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     inputs = torch.randn(BATCH, WIDTH, device="cuda:0")
+    started, loss = 0.0, torch.zeros(())
     for step in range(WARM + STEPS):
         if step == WARM:
             torch.cuda.synchronize()
