@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import signal
 from collections.abc import Iterator
@@ -108,6 +109,21 @@ def test_a_training_that_no_longer_improves_stops_early(tmp_path: Path) -> None:
     assert len(held_out) < 40
     assert min(held_out) == held_out[-3]
     assert result.progress.best == held_out[-3]
+
+
+def test_the_advice_after_an_early_stop_continues_the_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The options that are printed, typed as printed, train more epochs; and so do those of a finished training."""
+    early = ["--epochs", "40", "--patience", "1"]
+    before = len(classified(tmp_path, *early).progress.history)
+    for start in (early, ["--epochs", "1"]):
+        classified(tmp_path, *start)
+        advice = re.search(r"already trained: .*; (--.*) continues", capsys.readouterr().out)
+        assert advice
+        after = len(classified(tmp_path, *start, *advice[1].split()).progress.history)
+        assert after > before
+        before = after
 
 
 def test_titles_of_ones_own_are_learned(tmp_path: Path) -> None:

@@ -137,3 +137,19 @@ def test_a_stop_reaches_the_workers_and_is_no_failure(then: str, signals: int, c
             assert process.wait(timeout=10) == code
         finally:
             process.kill()
+
+
+def test_a_second_request_during_the_first_goes_to_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that arrives while the workers are being asked counts as the second, whatever the timing."""
+    relay = node.Relay(launcher=1)
+    asked: list[int] = []
+
+    def kill(pid: int, _number: int) -> None:
+        asked.append(pid)
+        if len(asked) == 1:
+            relay.pass_on(signal.SIGTERM, None)
+
+    monkeypatch.setattr(node, "children", lambda _pid: [11, 12])
+    monkeypatch.setattr(os, "kill", kill)
+    relay.pass_on(signal.SIGTERM, None)
+    assert asked == [11, 1, 12]

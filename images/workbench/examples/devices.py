@@ -1,4 +1,4 @@
-"""Where and how precisely to compute."""
+"""The device to compute on, its precision, and what to do when its memory is full."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 
 from examples.errors import ExampleError
 from examples.parallel import World
+
+SIGNS = ("can't allocate memory", "not enough memory", "Unable to allocate", "out of memory")
 
 
 def choose_device(wanted: str) -> str:
@@ -49,3 +51,31 @@ def own_device(device: str, world: World) -> Iterator[str]:
         )
     torch.cuda.set_device(world.local_rank)
     yield f"cuda:{world.local_rank}"
+
+
+@contextmanager
+def advised(batch_size: int, accumulate: int, more: str) -> Iterator[None]:
+    """Turns an out-of-memory error into advice."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ExampleError(advice(batch_size, accumulate, more)) from None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the GPU or the machine ran out of memory."""
+    known = isinstance(error, (MemoryError, torch.OutOfMemoryError))
+    return known or any(sign in str(error) for sign in SIGNS)
+
+
+def advice(batch_size: int, accumulate: int, more: str) -> str:
+    """The next smaller batch that trains the same way, and this example's other ways to save memory."""
+    if batch_size > 1:
+        smaller = (
+            f"--batch-size {batch_size // 2} --accumulate {accumulate * 2} makes the same steps of smaller batches"
+        )
+    else:
+        smaller = "a batch of 1 is the smallest"
+    return f"out of memory with batches of {batch_size}: {smaller}{'; ' + more if more else ''}"

@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 
-from examples.devices import choose_device
-from examples.memory import is_out_of_memory
+from examples.devices import choose_device, is_out_of_memory
 from verify.engine.isolate import run_forked
 from verify.reference.data import Batch
 from verify.reference.models import SequenceReverser

@@ -150,24 +150,32 @@ def environment(chosen: argparse.Namespace) -> dict[str, str]:
 
 
 def attended(command: Sequence[str], variables: Mapping[str, str]) -> int:
-    """Runs torchrun to its end: its exit code, which is 0 also for a training that was asked to end and saved.
-
-    The workers are asked, not torchrun, which would call any stop a failure; only a second time it is asked itself.
-    """
-    # Out of reach for a signal to the whole process group.
+    """Runs torchrun to its end and returns its exit code: 0 also for a training that was asked to end and saved."""
+    # In a session of its own, so that a signal to this process group does not reach it directly.
     with subprocess.Popen(command, env=variables, start_new_session=True) as launched:
-        told: list[int] = []
-
-        def tell(number: int, _frame: FrameType | None) -> None:
-            for pid in ([] if told else children(launched.pid)) or [launched.pid]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-            told.append(number)
-
+        relay = Relay(launched.pid)
         for number in ASKING:
-            signal.signal(number, tell)
+            signal.signal(number, relay.pass_on)
         code = launched.wait()
     return code if code >= 0 else 128 - code
+
+
+class Relay:
+    """Passes requests to end on: the first to the workers, because torchrun calls any stop a failure; later ones to it.
+
+    A request is recorded before anybody is signalled: a second one may arrive at any moment after that.
+    """
+
+    def __init__(self, launcher: int) -> None:
+        self.launcher = launcher
+        self.requests = 0
+
+    def pass_on(self, _number: int, _frame: FrameType | None) -> None:
+        """The handler of each signal that asks to end."""
+        self.requests += 1
+        for pid in (children(self.launcher) if self.requests == 1 else []) or [self.launcher]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
 
 def children(pid: int) -> list[int]:

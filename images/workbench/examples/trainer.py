@@ -17,10 +17,9 @@ from tqdm import tqdm
 
 from examples import checkpoint
 from examples.batches import Batches, Loader, mixed
-from examples.devices import choose_device, choose_precision, own_device
+from examples.devices import advised, choose_device, choose_precision, own_device
 from examples.errors import ExampleError
 from examples.judge import judged
-from examples.memory import advised
 from examples.parallel import World, joined, lost
 from examples.plans import Clock, Plan, Progress, Result
 from examples.stopping import STOP
@@ -85,12 +84,18 @@ class Training:
         return Result(self.folder, run, self.held_out, self.progress, self.clock.seconds, speed, self.world.leads)
 
     def _more(self) -> bool:
-        """Whether there is anything left to train; says why not."""
-        progress = self.progress
-        if progress.epoch < self.options.epochs and not progress.ended:
+        """Whether there is anything left to train; otherwise says which options would continue."""
+        progress, options = self.progress, self.options
+        done = progress.epoch >= options.epochs
+        if not done and not progress.ended:
             return True
         early = "stopped early " if progress.ended else ""
-        self._say(f"already trained: {early}after {progress.epoch} epochs; --epochs trains on, --fresh starts anew")
+        more = [f"--epochs {2 * progress.epoch}"] if done else []
+        more += [f"--patience {2 * progress.waited}"] if progress.ended else []
+        self._say(
+            f"already trained: {early}after {progress.epoch} epochs; "
+            f"{' '.join(more)} continues, --fresh starts from the beginning"
+        )
         return False
 
     def _say(self, text: str) -> None:
@@ -198,6 +203,8 @@ class Training:
         if found is None:
             return
         self.progress = Progress(**found["progress"])
+        # Judged by the patience of this start: a training that stopped early continues with more of it.
+        self.progress.ended = self.progress.waited >= self.options.patience
         self.model.load_state_dict(found["model"])
         self.run.optimizer.load_state_dict(found["optimizer"])
         for group in self.run.optimizer.param_groups:
