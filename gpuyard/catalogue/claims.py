@@ -113,7 +113,8 @@ def tables(catalogue: Catalogue) -> dict[str, Any]:
         "cuda_drivers": [{"cuda": c, "driver": d} for c, d in catalogue.drivers.bundled.items()],
         "family_floors": [{"major": int(m), "driver": d} for m, d in catalogue.drivers.family.items()],
         "gpus": [
-            {"cc": cc, "generation": gpu.generation, "names": list(gpu.names)} for cc, gpu in catalogue.gpu.items()
+            {"cc": cc, "generation": gpu.generation, "names": [*gpu.names, *gpu.arm64]}
+            for cc, gpu in catalogue.gpu.items()
         ],
     }
 

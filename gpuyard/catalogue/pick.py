@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
-from gpuyard.catalogue.table import Catalogue, Line, runs_on, unknown
-from gpuyard.errors import UsageError, UserError
-
-NOISE = re.compile(r"\b(nvidia|geforce|tesla|graphics|gpu|\d+ ?gb|sxm\d?|pcie|nvl|hbm\d\w?|laptop|mobile|oem)\b")
+from gpuyard.catalogue.table import Catalogue, Line, runs_on
+from gpuyard.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -64,39 +61,6 @@ class Answer:
     complete: bool
     """Every feature, code compiled at run time from PTX included."""
     reason: str
-
-
-def capabilities(catalogue: Catalogue, gpu: str) -> list[str]:
-    """The compute capabilities of a GPU by its name, its generation, or its number (``8.9``).
-
-    Names may be as nvidia-smi prints them. Raises UsageError with the nearest known name.
-    """
-    if gpu in catalogue.gpu:
-        return [gpu]
-    wanted = _plain(gpu)
-    names = {_plain(name): cc for cc, row in catalogue.gpu.items() for name in row.names}
-    generations = {row.generation.lower() for row in catalogue.gpu.values()}
-    if wanted in generations:
-        return [cc for cc, row in catalogue.gpu.items() if row.generation.lower() == wanted]
-    for name in sorted(names, key=len, reverse=True):
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", wanted):
-            _refuse_arm(catalogue, gpu, name)
-            return [names[name]]
-    known = [name for row in catalogue.gpu.values() for name in row.names]
-    more = ". A compute capability (8.9) or a generation (Ada) works too"
-    raise UsageError("gpu-unknown", unknown("GPU", gpu, known) + more)
-
-
-def _refuse_arm(catalogue: Catalogue, gpu: str, name: str) -> None:
-    """GB and GH stand for Grace: an arm64 processor on the same board."""
-    if name.startswith(("gb", "gh")):
-        raise UserError("gpu-arm64", f"{gpu} is on arm64 boards; images are built for {catalogue.platform} only")
-
-
-def _plain(name: str) -> str:
-    """A name without what vendors put around it: maker, memory, socket."""
-    bare = re.sub(r"\(.*?\)", " ", name.lower()).replace("-", " ")
-    return " ".join(NOISE.sub(" ", bare).split())
 
 
 def answers(catalogue: Catalogue, driver: Driver | None, wanted: Iterable[str]) -> list[Answer]:

@@ -99,10 +99,11 @@ class Drivers(Row):
 
 
 class Gpu(Row):
-    """The GPUs of one compute capability."""
+    """The GPUs of one compute capability: boards for x86-64 machines, and those with an arm64 processor."""
 
     generation: str
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    arm64: tuple[str, ...] = ()
     first_driver: Release | None = None
     last_branch: int | None = None
 
@@ -211,11 +212,11 @@ class Catalogue(Row):
         return [name for name in self.published if not self.fault(line, name, self.default_os)]
 
     def generations(self, line: Line) -> list[str]:
-        """The GPU generations a line has machine code for, newest first."""
+        """The GPU generations (on x86-64) that a line has machine code for, newest first."""
         runnable = [
             gpu.generation
             for capability, gpu in self.gpu.items()
-            if any(runs_on(arch, capability) for arch in line.arch_list)
+            if gpu.names and any(runs_on(arch, capability) for arch in line.arch_list)
         ]
         return list(dict.fromkeys(runnable))
 

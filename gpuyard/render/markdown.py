@@ -21,9 +21,13 @@ def drivers_and_gpus(catalogue: Catalogue) -> str:
     names = list(catalogue.line)
     rows = []
     for capability, gpu in catalogue.gpu.items():
-        cells = [f"{gpu.generation} ({capability}): {', '.join(gpu.names[:4])}{' …' if len(gpu.names) > 4 else ''}"]
+        boards = gpu.names or gpu.arm64
+        cells = [f"{gpu.generation} ({capability}): {', '.join(boards[:4])}{' …' if len(boards) > 4 else ''}"]
         for name in names:
             line = catalogue.line[name]
+            if not gpu.names:
+                cells.append("arm64")
+                continue
             runs = any(runs_on(arch, capability) for arch in line.arch_list)
             floor = catalogue.driver_on(line, capability)
             cells.append(f"{floor} ({catalogue.driver_full(line)})" if runs else "no")

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from gpuyard import paths
-from gpuyard.catalogue.pick import Answer, Driver, answers, best, capabilities
+from gpuyard.catalogue.gpus import capabilities
+from gpuyard.catalogue.pick import Answer, Driver, answers, best
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.render import markdown
 from tests.refusals import refused
@@ -24,10 +25,14 @@ def small(table: Catalogue) -> Catalogue:
     gpu = next(iter(table.gpu.values()))
     gpus = {
         "1.0": gpu.model_copy(
-            update={"generation": "Elder", "names": ("E1",), "last_branch": 400, "first_driver": None}
+            update={"generation": "Elder", "names": ("E1",), "arm64": (), "last_branch": 400, "first_driver": None}
         ),
-        "2.0": gpu.model_copy(update={"generation": "Middle", "names": ("M1", "M1 Ti"), "first_driver": None}),
-        "3.0": gpu.model_copy(update={"generation": "Young", "names": ("Y1", "GB1"), "first_driver": "450.1"}),
+        "2.0": gpu.model_copy(
+            update={"generation": "Middle", "names": ("X1", "X1 Ti"), "arm64": (), "first_driver": None}
+        ),
+        "3.0": gpu.model_copy(
+            update={"generation": "Young", "names": ("Y1",), "arm64": ("GB1",), "first_driver": "450.1"}
+        ),
     }
     bundled = {"900.1": "350.5", "901.5": "460.2"}
     drivers = table.drivers.model_copy(update={"bundled": bundled, "family": {"900": "300.0", "901": "420.7"}})
@@ -44,12 +49,12 @@ def asked(small: Catalogue, driver: str | None, *gpus: str) -> dict[str, Answer]
 @pytest.mark.parametrize(
     ("driver", "gpu", "old", "new"),
     [
-        ("360.1", "M1", (True, True), (False, False)),
-        ("320", "M1", (True, False), (False, False)),
-        ("299.9", "M1", (False, False), (False, False)),
-        ("425", "M1", (True, True), (True, False)),
-        ("460.2", "M1 Ti", (True, True), (True, True)),
-        ("460.1", "M1", (True, True), (True, False)),
+        ("360.1", "X1", (True, True), (False, False)),
+        ("320", "X1", (True, False), (False, False)),
+        ("299.9", "X1", (False, False), (False, False)),
+        ("425", "X1", (True, True), (True, False)),
+        ("460.2", "X1 Ti", (True, True), (True, True)),
+        ("460.1", "X1", (True, True), (True, False)),
         ("401", "E1", (False, False), (False, False)),
         ("400.9", "E1", (True, True), (False, False)),
         ("449", "Y1", (False, False), (False, False)),
@@ -75,39 +80,6 @@ def test_the_default_line_wins_where_it_runs_and_else_the_newest(small: Catalogu
     assert best(small, running) == running[0]
     assert best(small, [Answer("1.0", False, False, ""), running[1]]) == running[1]
     assert best(small, [Answer("1.0", False, False, "")]) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "capability"),
-    [
-        ("NVIDIA A100-SXM4-80GB", "8.0"),
-        ("nvidia geforce rtx 4090 laptop gpu", "8.9"),
-        ("Tesla T4", "7.5"),
-        ("8.6", "8.6"),
-    ],
-)
-def test_a_gpu_is_found_as_nvidia_smi_names_it(table: Catalogue, name: str, capability: str) -> None:
-    """Maker, socket and memory in the name do not matter."""
-    assert capabilities(table, name) == [capability]
-
-
-def test_the_longer_name_wins(table: Catalogue) -> None:
-    """`RTX A6000` is not `A6`, and `M1 Ti` not `M1`: whole words, longest first."""
-    (cc,) = capabilities(table, "RTX 6000 Ada")
-    assert table.gpu[cc].generation == "Ada"
-    assert len(capabilities(table, "Blackwell")) > 1
-
-
-def test_an_unknown_gpu_names_the_nearest(table: Catalogue) -> None:
-    """A typing error is one line."""
-    with refused("gpu-unknown", "RTX 4090", code=2):
-        capabilities(table, "RTX 4900")
-
-
-def test_an_arm64_board_is_refused(small: Catalogue) -> None:
-    """There are no images for it."""
-    with refused("gpu-arm64", "NVIDIA GB1"):
-        capabilities(small, "NVIDIA GB1")
 
 
 @pytest.mark.parametrize("text", ["new", "9.9"])

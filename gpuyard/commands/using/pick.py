@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from gpuyard.catalogue import table
-from gpuyard.catalogue.pick import Answer, Driver, answers, best, capabilities
+from gpuyard.catalogue.gpus import capabilities
+from gpuyard.catalogue.pick import Answer, Driver, answers, best
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.render import markdown
