@@ -130,6 +130,20 @@ class LockSet:
             self.write_devel()
         self.record()
 
+    def outdated(self) -> dict[str, tuple[str, str]]:
+        """Packages that the indexes would resolve to another version today: name to locked and offered version.
+
+        An empty version means that the package is not locked, or not needed any more. Asks the network; raises
+        UserError with uv's output if an index does not answer.
+        """
+        layers: list[Layer] = ["cuda", "torch", "workbench"]
+        locked = self.packages(layers)
+        asked = [*torch_requirements(self.catalogue, self.row), *self.catalogue.image["workbench"].requirements]
+        offered = {name: version for name, version, _ in entries(compile_(asked, (), self.python))}
+        names = sorted(locked.keys() | offered.keys())
+        pairs = {name: (locked.get(name, ""), offered.get(name, "")) for name in names}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
     def write_devel(self) -> None:
         """Resolves the compiler's lock alone, on top of the others as they are."""
         known = self.packages(["cuda", "torch", "workbench"])

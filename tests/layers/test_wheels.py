@@ -178,6 +178,19 @@ def test_two_wheels_with_one_path_are_both_named(tmp_path: Path) -> None:
         refuse_conflicts(layers)
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_file_where_another_wheel_has_a_folder_is_refused(tmp_path: Path, swapped: bool) -> None:
+    """In one layer and across layers, in either order: both wheels and the path are named."""
+    file, folder = make(tmp_path, "one", files={"shared": "1"}), make(tmp_path, "other", files={"shared/deep/x.py": ""})
+    pair = (folder, file) if swapped else (file, folder)
+    named = (f"{SITE}/shared", "file in one==1.0", "folder in other==1.0")
+    with refused("wheel-conflict", *named):
+        layer(tmp_path, *pair)
+    layers = [layer(tmp_path, wheel)[0] for wheel in pair]
+    with refused("wheel-conflict", *named):
+        refuse_conflicts(layers)
+
+
 def test_a_layer_needs_little_memory_whatever_the_size_of_a_file(tmp_path: Path) -> None:
     """A file of 100 MB goes through in a few buffers."""
     wheel = make(tmp_path, files={"sample/big.bin": bytes(100_000_000)})

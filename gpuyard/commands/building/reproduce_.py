@@ -12,7 +12,7 @@ import typer
 from gpuyard.catalogue import table
 from gpuyard.catalogue.product import Product, find_product
 from gpuyard.engine import daemon
-from gpuyard.errors import UserError
+from gpuyard.errors import UserError, warn
 from gpuyard.image import assemble, base, load, reproduce
 from gpuyard.image import build as building
 from gpuyard.image.workers import pool
@@ -102,7 +102,13 @@ def compare_with_record(line: str, rows: dict[str, reproduce.Row], write: bool) 
     if write:
         reproduce.write(line, rows)
         print(f"written: {reproduce.DIGESTS}")
-    elif found := reproduce.changed(rows, reproduce.recorded().get(line, {})):
+    elif line not in reproduce.recorded():
+        warn(
+            "layer-digest-unrecorded",
+            f"images/digests.toml has no digests of line {line}: the layers were compared with each other only. "
+            f"Record them: gpuyard reproduce {line} --write",
+        )
+    elif found := reproduce.changed(rows, reproduce.recorded()[line]):
         raise UserError(
             "layer-digest-changed",
             f"{len(found)} layers are not those of images/digests.toml; if this is intended: gpuyard reproduce {line} "
