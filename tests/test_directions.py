@@ -11,7 +11,7 @@ from gpuyard import paths
 ORDER = {
     "gpuyard": (
         *("errors", "paths", "process", "waiting", "progress", "indexes", "messages", "catalogue", "engine", "store"),
-        *("packages", "layers", "image", "acceptance", "render", "publish", "commands", "cli", "__main__"),
+        *("packages", "layers", "image", "acceptance", "project", "render", "publish", "commands", "cli", "__main__"),
     ),
 }
 """The rooms of each package, from the bottom up; a module of the package itself is a room of one file."""
