@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -189,7 +190,9 @@ def compile_(requirements: Iterable[str], constraints: Iterable[str], python: st
         asked.write_text("\n".join(requirements))
         bound.write_text("\n".join(constraints))
         options = "--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet"
-        target = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
+        # This interpreter runs the resolution: otherwise uv searches for the target's Python and tries to download it.
+        ours = ["--python", sys.executable, "--no-python-downloads"]
+        target = [*ours, "--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
         files = [str(asked), "--constraint", str(bound), "--output-file", str(out)]
         command = [find_uv_bin(), "pip", "compile", *options.split(), *target, "--only-binary", ":all:", *files]
         run(command, env=uv_environment())
