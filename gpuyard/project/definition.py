@@ -72,6 +72,23 @@ def is_project(folder: Path) -> bool:
         return "[tool.gpuyard" in (folder / PYPROJECT).read_text(errors="replace")
 
 
+def named(word: str | None, catalogue: Catalogue) -> Project | None:
+    """The project that a command's argument names: a folder, or the working directory if there is no argument.
+
+    None where the argument names a line instead, or there is none and the working directory is not a project.
+    Raises UserError for a folder that is not a project.
+    """
+    if word is None:
+        return load(Path.cwd(), catalogue) if is_project(Path.cwd()) else None
+    if "/" not in word and word not in (".", ".."):
+        return None
+    if not is_project(Path(word)):
+        raise UserError(
+            "project-missing", f"{word} is not a project: it has no {OWN_FILE} and no [tool.gpuyard] in {PYPROJECT}"
+        )
+    return load(Path(word), catalogue)
+
+
 def load(folder: Path, catalogue: Catalogue) -> Project:
     """The project in a folder.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -9,20 +10,43 @@ import typer
 from gpuyard.catalogue import table
 from gpuyard.catalogue.lock import LockSet
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.errors import UserError
+from gpuyard.errors import UsageError, UserError
+from gpuyard.project import definition
+from gpuyard.project import lock as project_lock
+from gpuyard.project.definition import Project
 
 
 def lock(
-    line: Annotated[str | None, typer.Argument(help="A line of the catalogue; every line if left out.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Only say whether the locks fit the catalogue.")] = False,
+    line: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LINE|DIR]",
+            help="A line, or a project's folder. Left out: the project in this folder, else every line.",
+        ),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a lock is stale.")] = False,
     outdated: Annotated[
         bool, typer.Option("--outdated", help="Change nothing; exit 1 if the indexes offer other versions now.")
     ] = False,
     devel: Annotated[bool, typer.Option("--devel", help="Resolve the compiler's lock alone; others stay.")] = False,
     os: Annotated[str | None, typer.Option(help="An operating system; those that are built here if left out.")] = None,
+    upgrade: Annotated[bool, typer.Option("--upgrade", help="A project: take the newest versions that fit.")] = False,
+    upgrade_package: Annotated[
+        list[str], typer.Option(metavar="NAME", help="A project: take the newest version of this package.")
+    ] = [],  # noqa: B006
+    which_line: Annotated[
+        bool, typer.Option("--which-line", help="A project: say which lines can carry it, and write nothing.")
+    ] = False,
 ) -> None:
-    """Resolve hash-locked requirement files for a line, or check that they are not stale."""
+    """Resolve a project's or a line's hash-locked requirements, or check that they are not stale."""
     catalogue = table.load()
+    ours = {"--upgrade": upgrade, "--upgrade-package": bool(upgrade_package), "--which-line": which_line}
+    theirs = {"--outdated": outdated, "--devel": devel, "--os": os is not None}
+    if project := definition.named(line, catalogue):
+        _refuse(theirs, "belongs to the catalogue's lines; name one: gpuyard lock LINE")
+        _lock_project(project, check, upgrade, upgrade_package, which_line)
+        return
+    _refuse(ours, "belongs to a project; run it in its folder, or name the folder: gpuyard lock DIR")
     behind: list[str] = []
     names = list(catalogue.line) if line is None else [catalogue.find_line(line)]
     for locks in (LockSet(catalogue, name, python) for name in names for python in pythons(catalogue, os)):
@@ -40,6 +64,27 @@ def lock(
             f"the indexes offer other versions of {len(behind)} packages; take them with: gpuyard lock\n  "
             + "\n  ".join(behind),
         )
+
+
+def _refuse(options: Mapping[str, bool], why: str) -> None:
+    for option, given in options.items():
+        if given:
+            raise UsageError("project-option", f"{option} {why}")
+
+
+def _lock_project(project: Project, check: bool, upgrade: bool, names: list[str], which_line: bool) -> None:
+    if which_line:
+        for answer in project_lock.which_lines(project):
+            said = answer.reason or f"fits; packages beyond the image's: {len(answer.packages)}"
+            print(f"{answer.product.tag}: {said}")
+        return
+    before = project_lock.packages(project.lock)
+    found = before if check else project_lock.write(project, upgrade, names)
+    project_lock.refuse_stale(project)
+    print(f"{project.lock.name}: {len(found)} packages beyond those of {project.product.tag}")
+    for name in sorted({*before, *found}):
+        if before.get(name) != found.get(name):
+            print(f"  {name} {before.get(name, '(new)')} -> {found.get(name, '(gone)')}")
 
 
 def _outdated(locks: LockSet) -> list[str]:
