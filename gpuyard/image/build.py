@@ -31,7 +31,7 @@ from gpuyard.store.store import Damaged, Store
 Builder = Literal["dockerfile", "layers"]
 
 COLD_GB = 24.0
-"""Disk of the engine that a first build of one line by BuildKit needs, its caches included (measured: README)."""
+"""Disk of the engine that a first build of one line by BuildKit needs, with its caches (measured)."""
 LAYERS_GB = {"engine": 12.0, "store": 10.0}
 """The same for a build from layers: the image unpacked, and its wheels and layers in the store."""
 WARM_GB = 3.0

@@ -15,7 +15,7 @@ from gpuyard.catalogue.table import Origin
 from gpuyard.image import origin as base
 
 COMPRESSION = "compression=zstd,compression-level=7,oci-mediatypes=true"
-"""Level 7 costs about twice the time of level 3 and saves a tenth of the size (README, Figures)."""
+"""Level 7 costs about twice the time of level 3 and saves a tenth of the size (docs/figures.md)."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def images(catalogue: Catalogue, folder: Path = FOLDER) -> str:
         for image in catalogue.images_of(line):
             product = Product(catalogue, line, image, catalogue.default_os)
             page = path(product, folder)
-            link = f"[page](docs/images/{page.name})" if page.exists() else ""
+            link = f"[page](images/{page.name})" if page.exists() else ""
             what = catalogue.image[image].title.partition(": ")[2]
             rows.append([f"`{product.tag}`", what, f"{row.torch_version}, Python {product.python}", link])
     return markdown(["image", "what it is", "torch", "verified"], rows)

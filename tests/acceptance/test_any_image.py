@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuyard.acceptance.any_image import diagnose, is_reference
-from gpuyard.cli import application
+from gpuyard.commands.tree import application
 from gpuyard.engine.start import Gpus
 from gpuyard.errors import UserError
 from tests.refusals import refused

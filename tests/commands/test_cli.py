@@ -9,7 +9,8 @@ import pytest
 import typer
 
 from gpuyard import paths
-from gpuyard.cli import COMMANDS, application, main
+from gpuyard.cli import main
+from gpuyard.commands.tree import COMMANDS, application
 
 
 def test_every_module_of_commands_is_a_command() -> None:

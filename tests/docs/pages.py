@@ -10,8 +10,8 @@ from pathlib import Path
 from gpuyard import paths
 
 DOCS = paths.ROOT / "docs"
-OTHERS = ("bench*.md", "publish.md", "support.md")
-"""Pages whose commands have tests of their own."""
+OTHERS = ("bench*.md", "publish.md", "support.md", "messages.md", "commands.md", "figures.md", "index.md")
+"""Pages whose commands have tests of their own, and those without blocks of commands."""
 
 RUN = {
     "": "runs here, without an engine",

@@ -13,7 +13,7 @@ import typer
 
 from gpuyard import paths
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.cli import application
+from gpuyard.commands.tree import application
 from tests.docs.pages import DOCS, NOT_RUN, RUN, Command, blocks, fits, pages
 from tests.docs.shell import Desk, Typed
 from verify.cli import parser

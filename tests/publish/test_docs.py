@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.cli import application
+from gpuyard.commands.tree import application
 from gpuyard.publish import publisher
 from gpuyard.publish.signing import Signer
 from tests.docs.pages import Command, blocks

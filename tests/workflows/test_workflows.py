@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from gpuyard import paths
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.cli import application
+from gpuyard.commands.tree import application
 
 FILES = sorted((paths.ROOT / ".github" / "workflows").glob("*.yml"))
 PROGRAMS = ("make", ".venv/bin/gpuyard")

@@ -13,16 +13,17 @@ from gpuyard.acceptance.differences import side
 from gpuyard.catalogue import table
 from gpuyard.catalogue.product import Product, find_product
 from gpuyard.catalogue.table import Catalogue
+from gpuyard.commands import tree
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError
 from gpuyard.image import build as building
 from gpuyard.image import sizes
 from gpuyard.publish import release_page
 from gpuyard.publish.release_page import Release
-from gpuyard.render import markdown, messages_page
+from gpuyard.render import commands_page, markdown, messages_page
 from gpuyard.store.store import Store
 
-TABLES = {"README.md": ("images",), "docs/support.md": ("gpus",)}
+TABLES = {"docs/choose-a-tag.md": ("images",), "docs/support.md": ("gpus",)}
 """Which generated tables stand between markers in which page."""
 
 
@@ -46,6 +47,8 @@ def page(
                 print(file)
     if messages_page.write():
         print(messages_page.PAGE.relative_to(paths.ROOT))
+    if commands_page.write(typer.main.get_command(tree.application())):
+        print(commands_page.PAGE.relative_to(paths.ROOT))
 
 
 def generated(catalogue: Catalogue, name: str) -> str:
