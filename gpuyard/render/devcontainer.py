@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from gpuyard.catalogue.table import unknown
 from gpuyard.errors import UsageError
-from gpuyard.render.work import NAME, REFERENCE
+from gpuyard.render.work import check_image, check_least, check_name
 
 Gpu = Literal["optional", "required", "none"]
 GPUS: tuple[str, ...] = get_args(Gpu)
@@ -19,9 +21,15 @@ _REQUIREMENTS: dict[str, dict[str, Any]] = {
 }
 
 
+def folder_name(folder: Path) -> str:
+    """A folder's name, as a name that volumes may have: projects with other names share nothing."""
+    plain = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:38].rstrip("-")
+    return plain if plain[:1].isalpha() else f"p-{plain}".rstrip("-")
+
+
 @dataclass(frozen=True)
 class Editor:
-    """A container for an editor. ``dockerfile``, from the folder of the file, takes the image's place."""
+    """A container for an editor. ``dockerfile``, relative to the file's folder, replaces the image."""
 
     image: str
     name: str = "train"
@@ -43,7 +51,7 @@ def build(editor: Editor) -> dict[str, Any]:
         **({"build": {"dockerfile": editor.dockerfile}} if editor.dockerfile else {"image": editor.image}),
         **_REQUIREMENTS[editor.gpu],
         "runArgs": [f"--shm-size={editor.shm}g"],
-        # The image's own start: the GPU in words, hooks, and the services named below.
+        # Keeps the image's own start: its GPU line, hooks, and the services named below.
         "overrideCommand": False,
         "containerEnv": {"GPUYARD_SERVICES": "jupyter"},
         "remoteUser": "trainer",
@@ -55,7 +63,7 @@ def build(editor: Editor) -> dict[str, Any]:
         ],
         "forwardPorts": [8888],
         "portsAttributes": {"8888": {"label": "JupyterLab", "onAutoForward": "silent"}},
-        # Said in the log; a machine without a GPU is no reason to stop.
+        # Its result is in the log; a machine without a GPU is not a reason to stop.
         "postStartCommand": "verify --quick || true",
         "customizations": {
             "vscode": {
@@ -68,10 +76,7 @@ def build(editor: Editor) -> dict[str, Any]:
 
 def _check(editor: Editor) -> None:
     if editor.gpu not in GPUS:
-        raise UsageError(unknown("--gpu", editor.gpu, GPUS))
-    if not NAME.fullmatch(editor.name):
-        raise UsageError(f"--name {editor.name!r}: expected lower-case letters, digits and dashes, a letter first")
-    if not REFERENCE.fullmatch(editor.image):
-        raise UsageError(f"--image {editor.image!r}: expected workbench, runtime or an image's reference")
-    if editor.shm < 1:
-        raise UsageError(f"--shm {editor.shm}: expected 1 or more")
+        raise UsageError("render-choice-unknown", unknown("--gpu", editor.gpu, GPUS))
+    check_name(editor.name)
+    check_image(editor.image)
+    check_least("--shm", editor.shm, 1)

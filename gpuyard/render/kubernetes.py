@@ -1,4 +1,4 @@
-"""The Kubernetes objects of a training: a Job, an Indexed Job, a JobSet, or a TrainJob of Kubeflow Trainer."""
+"""The Kubernetes objects of a training: a Job, an Indexed Job, a JobSet, or Kubeflow Trainer's TrainJob."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from gpuyard.catalogue.table import unknown
 from gpuyard.errors import UsageError
 from gpuyard.render import pods
 from gpuyard.render.pods import Cluster, Object
-from gpuyard.render.work import PORT, Work, check
+from gpuyard.render.work import PORT, Work, absent_script, check, is_local
 
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-# Losing a machine is nobody's fault; wrong words would be wrong on every machine.
+_ENV = re.compile(r"[A-Za-z_]\w*=[^\n]*")
+_SECRET = re.compile(r"[A-Za-z_]\w*=[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[\w.-]+")
+_LABEL = re.compile(r"([a-z0-9.-]+/)?[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?=([A-Za-z0-9]([\w.-]*[A-Za-z0-9])?)?")
+# A lost machine is retried; a usage error (exit code 2) would repeat on every machine.
 _FAULTS: Object = {
     "rules": [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
@@ -35,15 +38,31 @@ def build(work: Work, cluster: Cluster) -> list[Object]:
     """The objects as plain data."""
     check(work)
     if cluster.kind not in KINDS:
-        raise UsageError(unknown("kind", cluster.kind, KINDS))
+        raise UsageError("render-choice-unknown", unknown("kind", cluster.kind, KINDS))
     if cluster.kind == "job" and work.nodes > 1:
         raise UsageError(
-            f"--nodes {work.nodes} with --kind job: a Job is one pod; take indexed-job, jobset or trainjob"
+            "render-job-is-one-pod",
+            f"--nodes {work.nodes} with --kind job: a Job is one pod; take indexed-job, jobset or trainjob",
         )
-    for option, value in [("namespace", cluster.namespace), ("runtime", cluster.runtime), *cluster.claims]:
-        if value and not _CLAIM.fullmatch(value):
-            raise UsageError(f"--{option} {value!r}: expected a name of your cluster, in lower case")
+    _check(cluster)
     return KINDS[cluster.kind](work, cluster)
+
+
+def _check(cluster: Cluster) -> None:
+    names = {"namespace": cluster.namespace, "runtime": cluster.runtime, "pull-secret": cluster.pull_secret}
+    for option, value in [*names.items(), ("queue", cluster.queue), *cluster.claims]:
+        if value and not _CLAIM.fullmatch(value):
+            raise UsageError(
+                "render-value-invalid", f"--{option} {value!r}: expected a name of your cluster, in lower case"
+            )
+    shapes = (
+        ("--env", cluster.env, _ENV, "NAME=value on one line"),
+        ("--secret", cluster.secrets, _SECRET, "NAME=SECRET:KEY, with a secret of the namespace"),
+        ("--node-selector", cluster.selector, _LABEL, "LABEL=value"),
+    )
+    for option, values, shape, expected in shapes:
+        if wrong := next((value for value in values if not shape.fullmatch(value)), None):
+            raise UsageError("render-value-invalid", f"{option} {wrong!r}: expected {expected}")
 
 
 def job(work: Work, cluster: Cluster) -> list[Object]:
@@ -77,7 +96,7 @@ def indexed_job(work: Work, cluster: Cluster) -> list[Object]:
 
 
 def jobset(work: Work, cluster: Cluster) -> list[Object]:
-    """The same as one object: JobSet makes the service, and starts all pods anew when one fails."""
+    """The same as one object: JobSet makes the service, and restarts all pods when one fails."""
     more = {
         "completionMode": "Indexed",
         "completions": work.nodes,
@@ -95,7 +114,7 @@ def jobset(work: Work, cluster: Cluster) -> list[Object]:
 
 
 def trainjob(work: Work, cluster: Cluster) -> list[Object]:
-    """Kubeflow Trainer owns the pods and sets the PET_ variables; it is told the rest by patches."""
+    """Kubeflow Trainer owns the pods and sets the PET_ variables; patches set the rest."""
     # A patch cannot add a container, so verify runs before the command in the same one.
     judged = ("bash", "-c", f'{shlex.join(work.checks)} >&2 && exec "$@"', "gpuyard", *work.command)
     trainer = {
@@ -104,11 +123,13 @@ def trainjob(work: Work, cluster: Cluster) -> list[Object]:
         "args": pods.literal(judged if work.verify else work.command),
         "numNodes": work.nodes,
         "numProcPerNode": work.processes,
+        **({"env": env} if (env := pods.own_env(cluster)) else {}),
         "resourcesPerNode": pods.resources(work),
     }
     patch = {
         "terminationGracePeriodSeconds": 60,
         "securityContext": pods.pod_security(),
+        **pods.placement(cluster),
         "containers": [
             {"name": pods.CONTAINER, "securityContext": pods.security(), "volumeMounts": pods.mounts(cluster)}
         ],
@@ -147,12 +168,21 @@ def _labels(work: Work) -> dict[str, str]:
 
 def _object(version: str, kind: str, work: Work, cluster: Cluster, spec: Object) -> Object:
     place = {"namespace": cluster.namespace} if cluster.namespace else {}
-    metadata = {"name": work.name, **place, "labels": _labels(work)}
+    queue = {"kueue.x-k8s.io/queue-name": cluster.queue} if cluster.queue and kind != "Service" else {}
+    metadata = {"name": work.name, **place, "labels": {**_labels(work), **queue}}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
+def missing_script(work: Work, cluster: Cluster) -> str:
+    """The command's script if no claim and no image of the user's can hold it."""
+    # Below these an image of this project has nothing; what a user's own image has is not known here.
+    ours = is_local(work.image)
+    empty = list(pods.PLACES.values()) if ours else [pods.PLACES["data"], pods.PLACES["models"]]
+    return absent_script(work.command, [pods.PLACES[name] for name, _ in cluster.claims], empty)
+
+
 def _head(work: Work, cluster: Cluster) -> str:
-    """The file's first lines: what makes it, how to use it, and what it needs of the cluster."""
+    """The file's first lines: how it was made, how to use it, and what it needs."""
     needs = {
         "jobset": "the JobSet controller",
         "trainjob": f"Kubeflow Trainer and its runtime {cluster.runtime}",
@@ -160,7 +190,11 @@ def _head(work: Work, cluster: Cluster) -> str:
     lines = ["Made by gpuyard render k8s. Start it with: kubectl apply -f THIS_FILE"]
     if need := needs.get(cluster.kind):
         lines.append(f"The cluster needs {need}.")
-    if "/" not in work.image:
+    if cluster.queue:
+        lines.append(f"The cluster needs Kueue, and the namespace a LocalQueue named {cluster.queue}.")
+    if script := missing_script(work, cluster):
+        lines.append(f"{script} is in no volume: give a claim that holds it, or push an image that does.")
+    if is_local(work.image):
         lines.append(f"{work.image} is a local name: push the image and render with --image REGISTRY/OWNER/NAME:TAG.")
     if cluster.claims and work.nodes > 1:
         lines.append("Every node mounts the claims: they must be ReadWriteMany.")

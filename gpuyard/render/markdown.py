@@ -1,4 +1,4 @@
-"""Tables for people, as Markdown: generated into the README and docs between markers."""
+"""Markdown tables, generated into the README and docs between markers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def put(file: Path, name: str, text: str) -> bool:
     before = file.read_text()
     after = between(before, name, text)
     if after is None:
-        raise UserError(f"{file}: no markers {begin(name)} … {end(name)}")
+        raise UserError("markers-missing", f"{file}: no markers {begin(name)} … {end(name)}")
     if after != before:
         file.write_text(after)
     return after != before

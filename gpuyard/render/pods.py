@@ -1,4 +1,4 @@
-"""The pod that every kind of Kubernetes job runs: not as root, within limits, with shared memory that is memory."""
+"""The pod that every kind of Kubernetes job runs: not as root, with limits, and /dev/shm in memory."""
 
 from __future__ import annotations
 
@@ -28,18 +28,30 @@ INDEX: Object = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """What only Kubernetes has. ``claims`` maps workspace, data and models to volume claims."""
+    """Options of Kubernetes alone. ``claims`` maps workspace, data and models to volume claims."""
 
     kind: str = "job"
     namespace: str = ""
     claims: tuple[tuple[str, str], ...] = ()
     runtime: str = "torch-distributed"
+    env: tuple[str, ...] = ()
+    """NAME=value."""
+    secrets: tuple[str, ...] = ()
+    """NAME=SECRET:KEY."""
+    pull_secret: str = ""
+    selector: tuple[str, ...] = ()
+    """LABEL=value of the nodes that may run it."""
+    queue: str = ""
+    """Kueue's LocalQueue."""
 
 
 def pod(work: Work, cluster: Cluster, env: list[Object]) -> Object:
     """The pod template's spec."""
     judge = container("verify", work, cluster, work.checks, [])
-    train = {**container(CONTAINER, work, cluster, work.command, env), "livenessProbe": liveness()}
+    train = {
+        **container(CONTAINER, work, cluster, work.command, [*env, *own_env(cluster)]),
+        "livenessProbe": liveness(),
+    }
     return {
         "restartPolicy": "Never",
         # A command that saves on SIGTERM gets the time for it.
@@ -47,9 +59,30 @@ def pod(work: Work, cluster: Cluster, env: list[Object]) -> Object:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": pod_security(),
+        **placement(cluster),
         **({"initContainers": [judge]} if work.verify else {}),
         "containers": [train],
         "volumes": volumes(work, cluster),
+    }
+
+
+def own_env(cluster: Cluster) -> list[Object]:
+    """The user's variables; a secret's value stays in the cluster."""
+    plain = [{"name": name, "value": value} for name, _, value in (item.partition("=") for item in cluster.env)]
+    secret: list[Object] = []
+    for item in cluster.secrets:
+        name, _, place = item.partition("=")
+        holder, _, key = place.partition(":")
+        secret.append({"name": name, "valueFrom": {"secretKeyRef": {"name": holder, "key": key}}})
+    return [*plain, *secret]
+
+
+def placement(cluster: Cluster) -> Object:
+    """Which nodes may run the pod, and the secret that pulls its image."""
+    labels = dict(item.split("=", 1) for item in cluster.selector)
+    return {
+        **({"nodeSelector": labels} if labels else {}),
+        **({"imagePullSecrets": [{"name": cluster.pull_secret}]} if cluster.pull_secret else {}),
     }
 
 
@@ -116,7 +149,7 @@ def mounts(cluster: Cluster) -> list[Object]:
 
 
 def rendezvous(work: Work, master: str, rank: Object) -> list[Object]:
-    """What torchrun reads, by the names that Kubeflow Trainer uses too."""
+    """The variables that torchrun reads; Kubeflow Trainer sets the same."""
     plain = {
         "PET_NNODES": str(work.nodes),
         "PET_NPROC_PER_NODE": str(work.processes),

@@ -12,7 +12,7 @@ from gpuyard import paths
 from gpuyard.errors import UsageError, UserError
 from gpuyard.render.devcontainer import Editor, configuration
 from gpuyard.render.text import text
-from gpuyard.render.work import NAME, REFERENCE
+from gpuyard.render.work import NAME, check_image
 
 FILES = {
     "Dockerfile": "Dockerfile",
@@ -28,25 +28,27 @@ FILES = {
 
 
 def files(name: str, image: str) -> dict[str, str]:
-    """The project's files by their paths. Raises UsageError for a name or image that would not do."""
+    """The project's files by their paths. Raises UsageError for a name or image that is not valid."""
     if not NAME.fullmatch(name):
         raise UsageError(
+            "project-name-invalid",
             f"the project's name {name!r}: expected up to 40 lower-case letters, digits and dashes, a letter first; "
-            "give another with --name"
+            "give another with --name",
         )
-    if not REFERENCE.fullmatch(image):
-        raise UsageError(f"--image {image!r}: expected workbench, runtime or an image's reference")
+    check_image(image)
     values = {"name": name, "image": image, "checkout": checkout()}
     found = {path: text(f"project/{template}.j2", **values) for path, template in FILES.items()}
     return {**found, ".devcontainer/devcontainer.json": configuration(Editor(image, name, dockerfile="../Dockerfile"))}
 
 
 def checkout() -> str:
-    """The action that our own workflow names, by commit; Dependabot moves it there."""
-    workflow = (paths.ROOT / ".github" / "workflows" / "check.yml").read_text()
-    found = re.search(r"uses: (actions/checkout@[0-9a-f]{40}.*)", workflow)
+    """The action that our own workflow uses, by commit; Dependabot updates it there."""
+    workflow = paths.ROOT / ".github" / "workflows" / "check.yml"
+    found = re.search(r"uses: (actions/checkout@[0-9a-f]{40}.*)", workflow.read_text())
     if not found:
-        raise UserError(".github/workflows/check.yml names no actions/checkout by commit: restore it from git")
+        raise UserError(
+            "workflow-action-missing", f"{workflow}: no actions/checkout by commit: restore the file from git"
+        )
     return found[1]
 
 
@@ -62,16 +64,20 @@ def create(folder: Path, contents: dict[str, str]) -> None:
         fresh.replace(folder)
     except OSError as error:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise UserError(f"{folder}: cannot be written: {error.strerror}") from None
+        raise UserError("project-folder-unusable", f"{folder}: cannot be written: {error.strerror}") from None
 
 
 def refuse(folder: Path) -> None:
     """Raises UserError for a folder that can't take a project."""
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file: name a folder that is empty or does not exist yet")
+        raise UserError(
+            "project-folder-unusable", f"{folder} is a file: name a folder that is empty or does not exist yet"
+        )
     if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder} is not empty: name a folder that is empty or does not exist yet")
+        raise UserError(
+            "project-folder-unusable", f"{folder} is not empty: name a folder that is empty or does not exist yet"
+        )
     if not folder.parent.is_dir():
-        raise UserError(f"{folder.parent} does not exist: mkdir -p {folder.parent}")
+        raise UserError("project-folder-unusable", f"{folder.parent} does not exist: mkdir -p {folder.parent}")
     if not os.access(folder.parent, os.W_OK | os.X_OK):
-        raise UserError(f"{folder.parent} is not writable for you: name another folder")
+        raise UserError("project-folder-unusable", f"you may not write to {folder.parent}: name another folder")

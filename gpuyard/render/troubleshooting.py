@@ -1,6 +1,6 @@
 """docs/troubleshooting.md: what to do, by message, by code and by check, from what verify itself says.
 
-`python -m gpuyard.render.troubleshooting` writes the page anew; a test compares it.
+`python -m gpuyard.render.troubleshooting` rewrites the page; a test compares it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from gpuyard.cli import main
 
 @pytest.fixture
 def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """The one line with which `gpuyard render` refuses words; it must have written nothing."""
+    """The one line with which `gpuyard render` refuses its options; it must have written nothing."""
 
     def call(kind: str, *words: str) -> str:
         file = tmp_path / "file"
@@ -23,6 +23,6 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...,
         assert shown.out == ""
         assert shown.err.count("\n") == 1
         assert not file.exists()
-        return shown.err
+        return str(shown.err)
 
     return call

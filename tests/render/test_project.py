@@ -110,27 +110,29 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path, capsys: pyt
     """One file in it is enough."""
     (tmp_path / "notes.txt").write_text("mine")
     assert call(tmp_path, "--name", "x") == 1
-    assert "is not empty: name a folder" in capsys.readouterr().err
+    assert "error[project-folder-unusable]" in capsys.readouterr().err
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "id_", "value"),
     [
-        (["My_Project"], 2, "the project's name 'My_Project': expected"),
-        (["a", "--image", "x y"], 2, "--image 'x y': expected"),
-        (["missing/a"], 1, "missing does not exist: mkdir -p"),
-        (["file"], 1, "file is a file: name a folder"),
+        (["My_Project"], 2, "project-name-invalid", "'My_Project'"),
+        (["a", "--image", "x y"], 2, "render-value-invalid", "--image 'x y'"),
+        (["a", "--image", "pytorch-cuda:v9"], 2, "image-tag-unknown", "pytorch-cuda:v9"),
+        (["missing/a"], 1, "project-folder-unusable", "mkdir -p"),
+        (["file"], 1, "project-folder-unusable", "file is a file"),
     ],
 )
 def test_a_mistake_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, id_: str, value: str
 ) -> None:
-    """It says what was wrong and what to do, and nothing is written."""
+    """Its id and the value are named, and nothing is written."""
     (tmp_path / "file").write_text("")
     assert call(tmp_path / words[0], *words[1:]) == code
     shown = capsys.readouterr().err
-    assert said in shown
+    assert f"error[{id_}]" in shown
+    assert value in shown
     assert shown.count("\n") == 1
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
@@ -145,7 +147,9 @@ def test_a_disk_that_fills_up_leaves_nothing(
 
     monkeypatch.setattr(Path, "write_text", full)
     assert call(tmp_path / "mine") == 1
-    assert "cannot be written: No space left on device" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "error[project-folder-unusable]" in shown
+    assert "No space left on device" in shown
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import kubernetes_validate
@@ -47,6 +49,37 @@ def test_the_job_in_a_jobset_is_one_that_kubernetes_accepts() -> None:
     (found,) = build(*sample("jobset"))
     for inner in found["spec"]["replicatedJobs"]:
         validate({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, **inner["template"]})
+
+
+OPTIONS = {
+    "env": ("LR=0.1", "NOTE=a=b"),
+    "secrets": ("HF_TOKEN=tokens:hf",),
+    "pull_secret": "pull",
+    "selector": ("nvidia.com/gpu.product=H100", "zone=a"),
+    "queue": "lab",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_option_reaches_the_pods(kind: str) -> None:
+    """Variables, secrets, the pull secret and the node selector in each pod, the queue on the object; all valid."""
+    work, cluster = sample(kind)
+    found = build(work, replace(cluster, **OPTIONS))  # type: ignore[arg-type]
+    for one in found:
+        if one["kind"] in MODELS:
+            assert round_trip(MODELS[one["kind"]], one) == one
+        else:
+            validate(one)
+    text = json.dumps(found)
+    for part in (
+        {"name": "LR", "value": "0.1"},
+        {"name": "NOTE", "value": "a=b"},
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "tokens", "key": "hf"}}},
+        {"nvidia.com/gpu.product": "H100", "zone": "a"},
+        [{"name": "pull"}],
+    ):
+        assert json.dumps(part) in text
+    assert found[-1]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "lab"
 
 
 def kept(model: Any, found: Object) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuyard.cli import main
-from gpuyard.render.slurm import ENGINES, Slurm, script
+from gpuyard.render.slurm import ENGINES, Slurm, script, seconds
 from gpuyard.render.work import Work
 
 SHELLCHECK = Path(sys.executable).with_name("shellcheck")
@@ -65,28 +65,84 @@ def test_a_secret_is_passed_by_name() -> None:
 
 
 MISTAKES = [
-    ([], "no command: write it after --"),
-    (["--nodes", "0", "--", "x"], "--nodes 0: expected 1 or more"),
-    (["--gpus", "-1", "--", "x"], "--gpus -1: expected 0 or more"),
-    (["--cpus", "0", "--", "x"], "--cpus 0: expected 1 or more"),
-    (["--engine", "dcoker", "--", "x"], "unknown engine 'dcoker'. Did you mean 'docker'?"),
-    (["--engine", "pyxis", "--", "x"], "pyxis needs a registry's"),
-    (["--engine", "apptainer", "--", "x"], "apptainer needs docker://REFERENCE"),
-    (["--image", "a b", "--", "x"], "--image 'a b': expected"),
-    (["--name", "My Job", "--", "x"], "--name 'My Job': expected"),
-    (["--time", "soon", "--", "x"], "--time 'soon': expected minutes"),
-    (["--save-before", "1", "--", "x"], "--save-before 1: expected 10 to 65535 seconds"),
-    (["--partition", "a\nb", "--", "x"], "--partition 'a\\nb': expected"),
-    (["-v", "data:/mnt/data", "--", "x"], "-v 'data:/mnt/data': expected /FOLDER:/PLACE"),
-    (["-e", "1A=b", "--", "x"], "-e '1A=b': expected NAME=value"),
-    (["--memory", "8", "--shm", "8", "--", "x"], "--memory 8 with --shm 8: shared memory counts as memory"),
+    ([], "render-command-missing", "--"),
+    (["--nodes", "0", "--", "x"], "render-value-invalid", "--nodes 0"),
+    (["--gpus", "-1", "--", "x"], "render-value-invalid", "--gpus -1"),
+    (["--cpus", "0", "--", "x"], "render-value-invalid", "--cpus 0"),
+    (["--engine", "dcoker", "--", "x"], "render-choice-unknown", "'docker'"),
+    (["--engine", "pyxis", "--", "x"], "render-image-local", "registry#owner/name:tag"),
+    (["--engine", "apptainer", "--", "x"], "render-image-local", "docker://REFERENCE"),
+    (["--image", "a b", "--", "x"], "render-value-invalid", "--image 'a b'"),
+    (["--image", "pytorch-cuda:v9", "--", "x"], "image-tag-unknown", "pytorch-cuda:v9"),
+    (["--name", "My Job", "--", "x"], "render-value-invalid", "--name 'My Job'"),
+    (["--time", "soon", "--", "x"], "render-value-invalid", "--time 'soon'"),
+    (["--time", "99:99", "--", "x"], "render-value-invalid", "--time '99:99'"),
+    (["--time", "1:60:00", "--", "x"], "render-value-invalid", "--time '1:60:00'"),
+    (["--time", "1-24:00:00", "--", "x"], "render-value-invalid", "--time '1-24:00:00'"),
+    (["--time", "1", "--", "x"], "render-value-invalid", "--save-before 120"),
+    (["--save-before", "1", "--", "x"], "render-value-invalid", "--save-before 1"),
+    (["--partition", "a\nb", "--", "x"], "render-value-invalid", "--partition 'a\\nb'"),
+    (["-v", "data:/mnt/data", "--", "x"], "render-value-invalid", "-v 'data:/mnt/data'"),
+    (["-e", "1A=b", "--", "x"], "render-value-invalid", "-e '1A=b'"),
+    (["--memory", "8", "--shm", "8", "--", "x"], "render-memory-too-small", "--memory 8"),
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), MISTAKES)
-def test_a_mistake_is_one_line(refused: Callable[..., str], words: list[str], said: str) -> None:
-    """It says what was wrong and what was expected, and nothing is written."""
-    assert said in refused("slurm", *words)
+@pytest.mark.parametrize(("words", "id_", "value"), MISTAKES)
+def test_a_mistake_is_one_line(refused: Callable[..., str], words: list[str], id_: str, value: str) -> None:
+    """Its id and the value are named, and nothing is written."""
+    shown = refused("slurm", *words)
+    assert f"error[{id_}]" in shown
+    assert value in shown
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [("90", 5400), ("1:30", 90), ("1:00:00", 3600), ("2-00:30:00", 174600), ("1-6", 108000), ("100:00:00", 360000)],
+)
+def test_a_time_is_read_as_slurm_reads_it(time: str, expected: int) -> None:
+    """In all the forms that sbatch takes."""
+    assert seconds(time) == expected
+
+
+def rendered(
+    capsys: pytest.CaptureFixture[str], *words: str, caplog: pytest.LogCaptureFixture | None = None
+) -> tuple[str, str]:
+    """The script and the warnings for these options."""
+    with pytest.raises(SystemExit) as ended:
+        main(["render", "slurm", *words])
+    assert not ended.value.code
+    return capsys.readouterr().out, caplog.text if caplog else ""
+
+
+def test_what_a_node_gets_grows_with_its_gpus(capsys: pytest.CaptureFixture[str]) -> None:
+    """Processors, memory and shared memory; what is given stays."""
+    without, _ = rendered(capsys, "--", "x")
+    assert "--cpus-per-task=4\n#SBATCH --mem=16G" in without
+    eight, _ = rendered(capsys, "--gpus", "8", "--", "x")
+    assert "--cpus-per-task=64\n#SBATCH --mem=256G" in eight
+    assert "--shm-size 64g" in eight
+    given, _ = rendered(capsys, "--gpus", "8", "--cpus", "2", "--memory", "9", "--shm", "1", "--", "x")
+    assert "--cpus-per-task=2\n#SBATCH --mem=9G" in given
+
+
+def test_a_script_that_no_volume_holds_is_named(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The folder of the job is /workspace; anything else needs a volume."""
+    words = ("--", "python", "/mnt/data/train.py")
+    text, warned = rendered(capsys, *words, caplog=caplog)
+    assert "warning[render-script-missing]" in warned
+    assert "# /mnt/data/train.py is in no volume" in text
+    caplog.clear()
+    for fine in (["-v", "/shared:/mnt/data", *words], ["--", "python", "train.py"], ["--", "python", "/opt/x.py"]):
+        assert rendered(capsys, *fine, caplog=caplog)[1] == ""
+
+
+def test_a_local_tag_is_named_as_local(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each node's Docker would need it."""
+    assert "is a local name" in rendered(capsys, "--", "x")[0]
+    assert "is a local name" not in rendered(capsys, "--image", "registry.test/a:1", "--", "x")[0]
 
 
 def test_a_file_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,4 +156,4 @@ def test_a_file_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit) as second:
         main(command)
     assert (second.value.code, file.read_text()) == (1, "mine")
-    assert "exists: remove it" in capsys.readouterr().err
+    assert "error[output-exists]" in capsys.readouterr().err
