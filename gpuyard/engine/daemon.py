@@ -78,6 +78,12 @@ def ensure_buildx() -> None:
     run(["docker", "buildx", "version"], hint="Install the buildx plugin of your Docker engine (docker-buildx).")
 
 
+def content_store(client: docker.DockerClient) -> bool:
+    """Whether the engine keeps images as containerd does: by manifest, blobs as they came."""
+    status = client.info().get("DriverStatus") or []
+    return ["driver-type", "io.containerd.snapshotter.v1"] in status
+
+
 def start() -> None:
     """Installs an engine if there is none, starts it detached, waits until it answers."""
     if answers():

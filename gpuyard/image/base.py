@@ -16,7 +16,6 @@ from gpuyard.catalogue.table import Origin
 from gpuyard.errors import UserError
 from gpuyard.image import buildkit, load, oci
 from gpuyard.image import origin as base
-from gpuyard.image.bake_oci import bake_oci
 from gpuyard.image.configuration import read_image
 from gpuyard.layers.model import Layer
 from gpuyard.process import log, run
@@ -130,7 +129,7 @@ def _build(product: Product, store: Store, inputs: buildkit.Inputs, key: str, no
     wanted = {name: targets[name] for name in ("rootfs", "base") if name in targets}
     wanted["base"]["contexts"] = {"rootfs": wanted["base"]["contexts"]["rootfs"]}
     with store.part() as out:
-        bake_oci({"target": wanted}, "base", out, no_cache, OPTIONS)
+        buildkit.bake_oci({"target": wanted}, "base", out, no_cache, OPTIONS)
         found = _take(store, out, inputs.origin)
     load.ensure_base(found.image, found.reference, store)
     version = run(["docker", "run", "--rm", "--network", "none", found.reference, "python3", "--version"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +126,7 @@ def from_dockerfiles(wanted: Product, choice: base.BaseChoice, no_cache: bool) -
         secrets=secrets(),
         revision=revision(),
     )
-    bake_image(buildkit.write(wanted, inputs), wanted.image, no_cache)
+    buildkit.bake(buildkit.write(wanted, inputs), wanted.image, no_cache)
 
 
 def ensure(wanted: Product) -> None:
@@ -204,14 +202,3 @@ def describe(wanted: Product, seconds: float) -> Built:
     image = daemon.client().images.get(wanted.tag)
     tags = tuple(tag for tag in image.tags if tag in (wanted.tag, wanted.full_tag))
     return Built(tags, str(image.id), int(image.attrs["Size"]), len(image.attrs["RootFS"]["Layers"]), seconds)
-
-
-def bake_image(file: Path, target: str, no_cache: bool = False) -> None:
-    """Builds one target of a bake definition; its tags change only when all of it has been built."""
-    daemon.ensure_buildx()
-    command = ["docker", "buildx", "bake", "--file", str(file), target, *(["--no-cache"] if no_cache else [])]
-    log.debug("$ %s", " ".join(command))
-    # Without this, buildx exports every inner layer as an image of its own, compressed by gzip.
-    env = {**os.environ, "BUILDX_NO_DEFAULT_LOAD": "1"}
-    if code := subprocess.run(command, check=False, stdin=subprocess.DEVNULL, env=env).returncode:
-        raise UserError("build-failed", f"the build failed (docker buildx bake, exit {code}); see above")

@@ -1,9 +1,11 @@
-"""The BuildKit bake definition of a product, and the folders it reads, generated from the catalogue."""
+"""BuildKit: the bake definition of a product, the folders that it reads, and the builds themselves."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,13 @@ from gpuyard import paths
 from gpuyard.catalogue.claims import labels, write_claims
 from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Origin
+from gpuyard.engine import daemon
+from gpuyard.errors import UserError
 from gpuyard.image import origin as base
+from gpuyard.process import attempt, log
 
+BUILDER = "gpuyard"
+"""The builder in a container, for engines whose own BuildKit cannot write OCI layouts."""
 COMPRESSION = "compression=zstd,compression-level=7,oci-mediatypes=true"
 """Level 7 costs about twice the time of level 3 and saves a tenth of the size (docs/figures.md)."""
 
@@ -106,3 +113,50 @@ def write(product: Product, inputs: Inputs) -> Path:
     file = folder / "docker-bake.json"
     file.write_text(json.dumps(definition(product, inputs, folder), indent=1) + "\n")
     return file
+
+
+def bake(file: Path, target: str, no_cache: bool = False, builder: str | None = None) -> None:
+    """Builds one target of a bake definition; tags change only when all of it has been built.
+
+    BuildKit's output goes to the terminal. Raises UserError if the build fails.
+    """
+    daemon.ensure_buildx()
+    options = [*(["--builder", builder] if builder else []), *(["--no-cache"] if no_cache else [])]
+    # Without this variable, buildx exports every inner layer as an image of its own, compressed by gzip.
+    env = {**os.environ, "BUILDX_NO_DEFAULT_LOAD": "1"}
+    command = ["docker", "buildx", "bake", "--file", str(file), target, *options]
+    if code := attempt(command, env=env, capture=False).code:
+        raise UserError("build-failed", f"the build of {target} failed (docker buildx bake, exit {code}); see above")
+
+
+def bake_oci(definition: dict[str, Any], target: str, out: Path, no_cache: bool = False, options: str = "") -> None:
+    """Builds one target of a definition into an OCI layout, the tar file ``out``. Raises UserError."""
+    daemon.ensure_buildx()
+    definition["target"][target]["output"] = [f"type=oci,dest={out}{options}"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "docker-bake.json")
+        file.write_text(json.dumps(definition))
+        bake(file, target, no_cache, oci_builder())
+
+
+def oci_builder() -> str | None:
+    """The builder that can write an OCI layout: None for the engine's own, which needs containerd's image store.
+
+    Engines with the classic store get a builder in a container, started once. Raises UserError if it cannot start.
+    """
+    if daemon.content_store(daemon.client()):
+        return None
+    if attempt(["docker", "buildx", "inspect", "--bootstrap", BUILDER]).code == 0:
+        return BUILDER
+    log.warning("this engine has the classic image store: starting a BuildKit container for it")
+    create = ["docker", "buildx", "create", "--name", BUILDER, "--driver", "docker-container", "--bootstrap"]
+    made = attempt(create)
+    if made.code:
+        attempt(["docker", "buildx", "rm", "--force", BUILDER])
+        why = " ".join(made.output.strip().splitlines()[-1:])
+        raise UserError(
+            "builder-unavailable",
+            f"this engine has the classic image store, whose BuildKit writes no OCI layouts, and a BuildKit container "
+            f"cannot start: {why}. Turn containerd's image store on, or let the engine pull moby/buildkit",
+        )
+    return BUILDER

@@ -14,8 +14,7 @@ from typing import Any
 from gpuyard import paths
 from gpuyard.catalogue.product import Product
 from gpuyard.errors import UserError
-from gpuyard.image.bake_oci import bake_oci
-from gpuyard.image.buildkit import arguments
+from gpuyard.image.buildkit import arguments, bake_oci
 from gpuyard.store.store import Store
 
 RUN = re.compile(r"^(?:RUN|COPY|ADD) (?:.*\\\n(?:[ \t]*#.*\n)*)*.*\n", flags=re.MULTILINE)

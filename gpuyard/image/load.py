@@ -13,7 +13,7 @@ from docker.errors import APIError, ImageNotFound
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError
 from gpuyard.image import oci
-from gpuyard.process import log
+from gpuyard.process import log, piped
 from gpuyard.store.store import Damaged, Store
 
 LOADING = "gpuyard-loading"
@@ -23,7 +23,7 @@ LOADING = "gpuyard-loading"
 def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
     """Loads the image into the engine and tags it. The tags change only when it is complete."""
     client = daemon.client()
-    identity = image.digest if content_store(client) else oci.digest_of(image.config)
+    identity = image.digest if daemon.content_store(client) else oci.digest_of(image.config)
     if has(client, identity):
         _remember(image, store)
     else:
@@ -45,14 +45,8 @@ def ensure_base(image: oci.Image, reference: str, store: Store) -> None:
         load(image, [reference], store)
 
 
-def content_store(client: docker.DockerClient) -> bool:
-    """Whether the engine keeps images as containerd does: by manifest, blobs as they came."""
-    status = client.info().get("DriverStatus") or []
-    return ["driver-type", "io.containerd.snapshotter.v1"] in status
-
-
 def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
-    present = blobs_present(client, store, set(image.blobs)) if content_store(client) else set()
+    present = blobs_present(client, store, set(image.blobs)) if daemon.content_store(client) else set()
     if present:
         try:
             stream(image, store, present)
@@ -94,9 +88,7 @@ def stream(image: oci.Image, store: Store, leave_out: set[str], level: int = log
     sent = [layer for layer in image.layers if layer["digest"] not in leave_out]
     store.refuse_damaged(layer["digest"] for layer in sent)
     log.log(level, "into the engine: %d layers, %.0f MB", len(sent), sum(layer["size"] for layer in sent) / 1e6)
-    process = subprocess.Popen(
-        ["docker", "load", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    process = piped(["docker", "load", "--quiet"], stderr=subprocess.STDOUT)
     assert process.stdin
     assert process.stdout
     try:

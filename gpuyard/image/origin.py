@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Literal
 
 from gpuyard import paths
 from gpuyard.catalogue.table import OperatingSystem, Origin
 from gpuyard.errors import UserError, warn
-from gpuyard.process import log, run
+from gpuyard.process import TIMED_OUT, attempt, log, run
 
 BaseChoice = Literal["auto", "registry", "bootstrap"]
 Answer = Literal["there", "gone", "silent"]
@@ -47,12 +46,11 @@ def newest(image: str, seconds: float = 15) -> str | None:
 
 
 def _imagetools(image: str, seconds: float, *options: str) -> tuple[int, str]:
-    command = ["docker", "buildx", "imagetools", "inspect", *options, image]
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=seconds)
-    except (subprocess.TimeoutExpired, FileNotFoundError) as error:
-        return 124, str(error)
-    return done.returncode, done.stdout or done.stderr
+        done = attempt(["docker", "buildx", "imagetools", "inspect", *options, image], seconds=seconds)
+    except UserError as error:
+        return TIMED_OUT, str(error)
+    return done.code, done.output
 
 
 def removed(name: str, system: OperatingSystem) -> str:

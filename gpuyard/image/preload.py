@@ -54,7 +54,7 @@ class Ahead:
     def _send(self, image: oci.Image) -> None:
         try:
             client = daemon.client()
-            if not load.content_store(client):
+            if not daemon.content_store(client):
                 return  # The classic store wants every layer of an image, each time.
             present = load.blobs_present(client, self._store, set(image.blobs))
             if sum(layer["size"] for layer in image.layers if layer["digest"] not in present) >= self._step:

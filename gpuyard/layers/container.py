@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import IO, Self, cast
 
 from gpuyard.errors import UserError
+from gpuyard.process import piped
 from gpuyard.store.store import CHUNK
 
 OPTIONS = ("--rm", "--interactive", "--network", "none", "--user", "0", "--log-driver", "none", "--entrypoint", "bash")
@@ -80,8 +81,7 @@ class Filter:
 
     def _open(self) -> tarfile.TarFile:
         if self._tar is None:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=pipe)
+            self._process = piped(self._command)
             stdin = cast(IO[bytes], self._process.stdin)
             self._tar = tarfile.open(fileobj=stdin, mode="w|", bufsize=CHUNK)  # noqa: SIM115
         return self._tar

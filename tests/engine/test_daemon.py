@@ -14,7 +14,7 @@ from gpuyard import paths
 from gpuyard.engine import daemon
 from gpuyard.engine.daemon import Host
 from gpuyard.errors import UserError
-from gpuyard.image.bake_oci import bake_oci
+from gpuyard.image.buildkit import bake_oci
 from tests.refusals import refused
 
 

@@ -15,7 +15,7 @@ from gpuyard import indexes, paths
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.engine import daemon
-from gpuyard.image import build, load, origin
+from gpuyard.image import build, buildkit, load, origin
 from gpuyard.packages.fetcher import Fetcher
 from gpuyard.store import usage
 from tests.refusals import refused
@@ -165,6 +165,6 @@ def test_a_build_that_fails_leaves_the_tag_as_it_was(image: str, table: Catalogu
     (file.parent / "entrypoints").rename(file.parent / "elsewhere")
     (file.parent / "entrypoints").mkdir()
     with refused("build-failed"):
-        build.bake_image(file, wanted.image)
+        buildkit.bake(file, wanted.image)
     assert build.describe(wanted, 0).digest == before
     assert image == wanted.tag

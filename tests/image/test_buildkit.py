@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from gpuyard import paths
 from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Catalogue
+from gpuyard.engine import daemon
 from gpuyard.image import buildkit
 from gpuyard.image.buildkit import Inputs
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -73,3 +76,56 @@ def test_no_dockerfile_names_a_version_or_a_frontend() -> None:
         text = file.read_text()
         assert "syntax=" not in text
         assert "==" not in text.replace('== "$PYTHON"', "").replace("== 1", "")
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands for the docker command on an engine with the classic store; returns the log of its calls.
+
+    It fails for calls with a word of the file ``refused`` beside the log, and says why on standard error.
+    """
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    (folder / "refused").write_text("no such word")
+    program = folder / "docker"
+    program.write_text(
+        '#!/bin/sh\nhere=$(dirname "$0"); echo "$*" >> "$here/log"\n'
+        'for word in $(cat "$here/refused"); do case " $* " in *" $word "*) echo "no: $word" >&2; exit 1;; esac; done\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(daemon, "client", lambda: None)
+    monkeypatch.setattr(daemon, "content_store", lambda _: False)
+    return folder / "log"
+
+
+def test_the_engines_own_buildkit_is_used_where_it_can(docker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With containerd's image store nothing is started."""
+    monkeypatch.setattr(daemon, "content_store", lambda _: True)
+    buildkit.bake_oci({"target": {"base": {}}}, "base", docker.parent / "out")
+    assert "--builder" not in docker.read_text()
+
+
+def test_the_classic_store_gets_a_builder_in_a_container(docker: Path) -> None:
+    """Made once: the second build finds it."""
+    (docker.parent / "refused").write_text("inspect")
+    buildkit.bake_oci({"target": {"base": {}}}, "base", docker.parent / "out")
+    assert "buildx create --name gpuyard --driver docker-container --bootstrap" in docker.read_text()
+    assert docker.read_text().splitlines()[-1].endswith("base --builder gpuyard")
+    (docker.parent / "refused").write_text("create")
+    buildkit.bake_oci({"target": {"base": {}}}, "base", docker.parent / "out")
+
+
+def test_a_builder_that_cannot_start_is_one_line_and_is_removed(docker: Path) -> None:
+    """With the reason; the next try starts from nothing."""
+    (docker.parent / "refused").write_text("inspect create")
+    with refused("builder-unavailable", "no: create"):
+        buildkit.bake_oci({"target": {"base": {}}}, "base", docker.parent / "out")
+    assert docker.read_text().splitlines()[-1] == "buildx rm --force gpuyard"
+
+
+def test_a_build_that_fails_has_an_id(docker: Path) -> None:
+    """BuildKit's own output is above it."""
+    (docker.parent / "refused").write_text("bake")
+    with refused("build-failed", "base"):
+        buildkit.bake_oci({"target": {"base": {}}}, "base", docker.parent / "out")

@@ -16,7 +16,7 @@ import pytest
 
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.engine import daemon as engine
-from gpuyard.image import assemble, build, load
+from gpuyard.image import assemble, build, buildkit, load
 from gpuyard.image.assemble import Options
 from gpuyard.image.oci import Image
 from gpuyard.store.store import Store
@@ -82,13 +82,29 @@ def test_the_classic_store_takes_the_image(
     product, image = made
     with classic(short_path) as address:
         monkeypatch.setenv("DOCKER_HOST", address)
-        assert not load.content_store(engine.client())
+        assert not engine.content_store(engine.client())
         load.load(image, [product.tag, product.full_tag], Store())
         assert engine.client().images.get(product.full_tag).id == engine.client().images.get(product.tag).id
         command = ["docker", "run", "--rm", "--network", "none", "--entrypoint", "python", product.tag]
         subprocess.run([*command, "-c", "import six, yaml, zmq, tqdm"], check=True)
         monkeypatch.setattr(load, "_send", refuse)
         load.load(image, [product.tag], Store())
+
+
+@pytest.mark.engine
+def test_a_classic_store_that_cannot_pull_a_builder_says_what_to_do(
+    short_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its BuildKit writes no OCI layouts, and a proxy that answers nothing keeps the builder's image away."""
+    monkeypatch.setenv("BUILDX_CONFIG", str(tmp_path))
+    definition = {"target": {"empty": {"dockerfile-inline": "FROM scratch\nENV A=B\n", "context": str(tmp_path)}}}
+    nowhere = "http://127.0.0.1:9"
+    with classic(short_path, f"--http-proxy={nowhere}", f"--https-proxy={nowhere}") as address:
+        monkeypatch.setenv("DOCKER_HOST", address)
+        with refused("builder-unavailable", "moby/buildkit") as caught:
+            buildkit.bake_oci(definition, "empty", tmp_path / "out.tar")
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "instances" / buildkit.BUILDER).exists()
 
 
 @pytest.mark.engine

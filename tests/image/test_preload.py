@@ -33,7 +33,7 @@ class Engine:
         self.may.set()
         self.error: Exception | None = None
         monkeypatch.setattr(daemon, "client", lambda: None)
-        monkeypatch.setattr(load, "content_store", lambda _: content_store)
+        monkeypatch.setattr(daemon, "content_store", lambda _: content_store)
         monkeypatch.setattr(load, "blobs_present", lambda *_: set())
         monkeypatch.setattr(load, "stream", lambda image, *_: self.take(image))
         monkeypatch.setattr(load, "forget", lambda image, _: self.forgotten.append(len(image.layers)))
