@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from threading import Lock
 
@@ -49,7 +49,7 @@ def assemble(product: Product, revision: str, store: Store, options: Options, of
     below = base_beside_fetching(product, store, options)
     stage = paths.BUILD / f"{product.line}-{product.image}"
     buildkit.stage(product, stage)
-    layers = make_layers(product, stage, Making(product, store, below, options, offer))
+    layers, _ = make_layers(product, stage, Making(product, store, below, options, offer))
     refuse_conflicts(layers)
     settings = configuration.settings(product, below.settings, store)
     settings["Labels"] = claims.labels(product, revision, below.origin)
@@ -68,16 +68,23 @@ def base_beside_fetching(product: Product, store: Store, options: Options) -> fo
         return building.result()
 
 
-def make_layers(product: Product, stage: Path, making: Making) -> list[Layer]:
-    """All layers above the base, from the bottom up; ours is made beside those of the wheels."""
+def make_layers(
+    product: Product, stage: Path, making: Making, more: Sequence[list[Locked]] = ()
+) -> tuple[list[Layer], list[Layer]]:
+    """The product's layers above the base, from the bottom up, and those of the wheels of ``more`` locks on top.
+
+    The product's last layer, of our own files, is made beside those of the wheels.
+    """
     with ThreadPoolExecutor(1, thread_name_prefix="files") as beside:
         last = beside.submit(making.files, stage)
-        return [*make_wheels(product, making), last.result()]
+        locks = [read(product.locks.path(layer)) for layer in product.layers]
+        wheels = make_wheels([*locks, *more], making)
+        below, above = wheels[: len(locks)], wheels[len(locks) :]
+        return [*chain.from_iterable(below), last.result()], [*chain.from_iterable(above)]
 
 
-def make_wheels(product: Product, making: Making) -> list[Layer]:
-    """The layers of the wheels of all locks, from the bottom up."""
-    locks = [read(product.locks.path(layer)) for layer in product.layers]
+def make_wheels(locks: Sequence[list[Locked]], making: Making) -> list[list[Layer]]:
+    """The layers of the wheels of each lock, from the bottom up."""
     wanted = [locked for lock in locks for locked in making.missing(lock)]
     with pool(making.options.workers) as making.executor:
         with meter("wheels", len(wanted)) as shown, fetching(making.fetcher, wanted, shown.moved) as futures:
@@ -85,14 +92,14 @@ def make_wheels(product: Product, making: Making) -> list[Layer]:
             for done in as_completed(futures.values()):
                 shown.finished()
                 making.arrived(done.result())
-        planned = [group for lock in locks for group in groups(making.fetcher.sure(locked) for locked in lock)]
-        results = [making.start(group) for group in planned]
+        planned = [[making.start(group) for group in groups(map(making.fetcher.sure, lock))] for lock in locks]
+        results = [future for lock in planned for future in lock]
         with meter("layers", len(results)) as shown:
             for done_layer in as_completed(results):
                 shown.moved(done_layer.result().size)
                 shown.finished()
                 making.offer(results)
-        return [future.result() for future in results]
+        return [[future.result() for future in lock] for lock in planned]
 
 
 class Making:
