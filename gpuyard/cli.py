@@ -6,8 +6,8 @@ import errno
 import logging
 import sys
 
-from gpuyard.commands.tree import COMMANDS, application
-from gpuyard.errors import UserError
+from gpuyard.commands.tree import COMMANDS, TAKE_COMMAND, application
+from gpuyard.errors import UsageError, UserError
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -16,6 +16,7 @@ def main(argv: list[str] | None = None) -> None:
     ours, command = _split(words)
     logging.basicConfig(level=logging.WARNING, format="gpuyard: %(message)s")
     try:
+        refuse_stray(ours, command)
         app = application([word for word in ours[:1] if word in COMMANDS] or COMMANDS)
         app(args=ours, obj=command, prog_name="gpuyard")
     except UserError as error:
@@ -30,6 +31,15 @@ def main(argv: list[str] | None = None) -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+def refuse_stray(ours: list[str], behind: list[str]) -> None:
+    """Refuses words after -- where no command takes any: they would change nothing."""
+    if behind and ours and ours[0] in COMMANDS and ours[0] not in TAKE_COMMAND:
+        raise UsageError(
+            "words-after-dashes",
+            f"gpuyard {ours[0]} does not take a command, so nothing may follow --; found {' '.join(behind)}",
+        )
 
 
 def _labelled(error: UserError) -> str:

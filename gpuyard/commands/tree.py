@@ -38,6 +38,8 @@ COMMANDS = {
     "render": "using",
 }
 """Each command and the folder of its module, which has a function of that name or a typer application."""
+TAKE_COMMAND = ("run", "render")
+"""Commands for which words after -- are the command of a container or job."""
 TAKEN = ("inspect", "list", "reproduce")
 """Commands whose module and function end with an underscore, because the plain name has another meaning."""
 
@@ -52,7 +54,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name)(getattr(module, word))
+            app.command(name, cls=getattr(module, "Command", None))(getattr(module, word))
     return app
 
 

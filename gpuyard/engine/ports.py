@@ -27,9 +27,14 @@ def check_ports(ports: Iterable[Port], holder: Holder, options: Mapping[int, str
             _check(port.bind, port.host, holder, options[port.container])
 
 
-def _check(bind: str, number: int, holder: Holder, option: str) -> None:
+def check_number(number: int, option: str) -> None:
+    """Refuses a number that is not a port's."""
     if not 1 <= number <= 65535:
         raise UsageError("port-invalid", f"{option} {number}: expected a port from 1 to 65535")
+
+
+def _check(bind: str, number: int, holder: Holder, option: str) -> None:
+    check_number(number, option)
     trouble = cannot_bind(bind, number)
     if trouble == errno.EADDRNOTAVAIL:
         raise UserError(

@@ -85,10 +85,12 @@ class Start:
     labels: dict[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     user: str | None = None
+    memory: str | None = None
 
     def line(self) -> list[str]:
         """The `docker run` line that starts exactly this."""
         options = {"--name": [self.name] if self.name else [], "--shm-size": [self.shm]}
+        options["--memory"] = [self.memory] if self.memory else []
         options["--user"] = [self.user] if self.user else []
         options["--ulimit"] = [f"{name}={value}" for name, value in self._ulimits()]
         options["--publish"] = [port.words for port in self.ports] + list(self.publish)
@@ -114,6 +116,7 @@ class Start:
             "user": self.user,
             "device_requests": self.gpus.requests(),
             "shm_size": size(self.shm),
+            "mem_limit": size(self.memory, "--memory") if self.memory else None,
             "ulimits": [Ulimit(name=name, soft=value, hard=value) for name, value in self._ulimits()],
             "ports": {f"{port.container}/tcp": (port.bind, port.host) for port in self.ports},
             "volumes": list(self.volumes),
@@ -122,11 +125,11 @@ class Start:
         }
 
 
-def size(text: str) -> int:
+def size(text: str, option: str = "--shm-size") -> int:
     """Bytes of a size as Docker writes it (``8g``, ``512m``). Raises UsageError."""
     found = re.fullmatch(r"(\d+)([bkmg]?)b?", text.strip().lower())
     if not found or int(found[1]) == 0:
-        raise UsageError("shm-size-invalid", f"--shm-size {text!r}: expected a size such as 8g or 512m")
+        raise UsageError("size-invalid", f"{option} {text!r}: expected a size such as 8g or 512m")
     return int(found[1]) * _UNITS[found[2]]
 
 

@@ -36,7 +36,7 @@ def test_an_image_of_somebody_else_is_known_by_its_form(word: str, is_one: bool)
         (["--image", "ubuntu"], "image-unknown", "ubuntu:TAG"),
         (["--image", "a:1", "--only", "shm-sise"], "check-unknown", "nearest: shm-size"),
         (["--image", "a:1", "--gpus", "many"], "gpus-invalid", "many"),
-        (["--image", "a:1", "--shm-size", "big"], "shm-size-invalid", "big"),
+        (["--image", "a:1", "--shm-size", "big"], "size-invalid", "big"),
         (["9.9", "--image", "a:1"], "line-beside-reference", "9.9"),
         (["--report-dir", "/proc/none"], "report-not-writable", "/proc/none"),
     ],

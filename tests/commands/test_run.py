@@ -14,8 +14,9 @@ import pytest
 from gpuyard import paths
 from gpuyard.catalogue import table as catalogue
 from gpuyard.cli import main
-from gpuyard.commands.using.run import remapped, shm_notice, volumes
+from gpuyard.commands.using.run import remapped, volumes
 from gpuyard.engine import mounts
+from gpuyard.indexes import CA_VARIABLES
 from tests.engine.test_preflight import key_pair
 from tests.refusals import refused
 
@@ -35,7 +36,9 @@ Line = Callable[..., list[str]]
 
 @pytest.fixture
 def gpuyard(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Calls the CLI as the shell would, in the checkout and without an engine."""
+    """Calls the CLI as the shell would, in the checkout, without an engine or certificates of a company's."""
+    for variable in CA_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(paths.ROOT)
     monkeypatch.setattr("gpuyard.engine.daemon.answers", lambda: False)
 
@@ -81,6 +84,66 @@ def test_after_two_dashes_stands_the_command_and_no_service_port(line: Line) -> 
     words = line("--", "python", "train.py", "--gpus", "8")
     assert words[-4:] == ["python", "train.py", "--gpus", "8"]
     assert not [word for word in words if word.startswith("--publish")]
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["python", "train.py", "--epochs", "3"], ["python", "train.py", "--epochs", "3"]),
+        (["2.9", "python", "train.py", "--gpus", "8"], ["python", "train.py", "--gpus", "8"]),
+        (["2.9", "--shm-size", "1g", "bash"], ["bash"]),
+        (["torchrun", "x.py", "--", "-v"], ["torchrun", "x.py", "--", "-v"]),
+    ],
+)
+def test_a_command_needs_no_dashes_before_it(line: Line, words: list[str], command: list[str]) -> None:
+    """As in docker run: the first word that is neither an option nor a line begins it."""
+    found = line(*words)
+    assert found[-len(command) :] == command
+    assert found[-len(command) - 1] == catalogue.load().tag("2.9", "workbench")
+
+
+def test_a_line_may_stand_before_options(line: Line) -> None:
+    """What follows it is not taken for a command."""
+    found = line("2.9", "--shm-size", "1g")
+    assert "--shm-size=1g" in found
+    assert found[-1] == catalogue.load().tag("2.9", "workbench")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--jupyter-port", "8888", "--", "true"], "--jupyter-port"),
+        (["--ssh-port", "2222"], "--ssh-port"),
+        (["--image", "runtime", "--bind", "0.0.0.0"], "--bind"),
+        (["--ssh-key", "KEY", "true"], "--ssh-key"),
+    ],
+)
+def test_an_option_of_a_service_that_will_not_run_is_refused(
+    gpuyard: Call, tmp_path: Path, words: list[str], option: str
+) -> None:
+    """Also where its value is the default's: it was asked for and would change nothing."""
+    key = str(key_pair(tmp_path)[1])
+    done = gpuyard("run", "--dry-run", "--gpus", "none", *(key if word == "KEY" else word for word in words))
+    assert done.code == 2
+    assert f"error[option-without-effect]: {option} " in done.err
+
+
+def test_words_after_dashes_are_refused_where_no_command_takes_them(gpuyard: Call) -> None:
+    """`gpuyard verify -- x` would drop them."""
+    done = gpuyard("verify", "--", "x")
+    assert (done.code, "error[words-after-dashes]" in done.err) == (2, True)
+
+
+def test_the_memory_limit_is_dockers(line: Line) -> None:
+    """--memory reaches docker's line; what is not a size is refused with the option's name."""
+    assert "--memory=4g" in line("--memory", "4g", "--shm-size", "1g")
+
+
+def test_a_missing_folder_is_refused_in_a_dry_run_too(gpuyard: Call) -> None:
+    """The printed line would not do what it says: docker makes an empty folder of root's."""
+    done = gpuyard("run", "--dry-run", "-v", "/no/such:/mnt/data")
+    assert done.code == 1
+    assert "error[mount-source-missing]: -v /no/such" in done.err
 
 
 def test_the_runtime_image_has_no_service_port(line: Line) -> None:
@@ -148,12 +211,6 @@ def test_a_volume_with_a_folders_name_is_told(tmp_path: Path) -> None:
     assert mounts.notice("models:/mnt/models", tmp_path) is None
 
 
-def test_shared_memory_beyond_the_machines_is_told() -> None:
-    """Docker takes any number; what is unknown is not judged."""
-    assert "999g is more than the machine's 2.0 GiB" in str(shm_notice("999g", 2 << 30))
-    assert (shm_notice("1g", 2 << 30), shm_notice("999g", 0)) == (None, None)
-
-
 def certificate(folder: Path) -> Path:
     """A certificate as a company's authority has it."""
     file = folder / "ca.pem"
@@ -192,7 +249,8 @@ def test_a_file_of_no_certificates_is_refused(gpuyard: Call, tmp_path: Path, tex
         (["--image", "base"], 2, "base"),
         (["--image", "workbnch"], 2, "workbench"),
         (["--gpus", "some"], 2, "error[gpus-invalid]"),
-        (["--shm-size", "lots"], 2, "error[shm-size-invalid]"),
+        (["--shm-size", "lots"], 2, "error[size-invalid]: --shm-size"),
+        (["--memory", "lots"], 2, "error[size-invalid]: --memory"),
         (["--ssh-key", "/none.pub"], 1, "error[ssh-key-unreadable]"),
         (["--jupyter-port", "99999"], 2, "error[port-invalid]"),
     ],

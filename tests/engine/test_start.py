@@ -91,7 +91,7 @@ def test_devices_may_be_indices_uuids_and_mig_instances() -> None:
 @pytest.mark.parametrize("text", ["8x", "g", "", "-1g", "0", "1.5g"])
 def test_a_size_that_is_none_is_refused(text: str) -> None:
     """A wrong --shm-size is named before anything starts."""
-    with refused("shm-size-invalid", repr(text), code=2):
+    with refused("size-invalid", repr(text), code=2):
         size(text)
 
 

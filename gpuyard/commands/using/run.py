@@ -3,27 +3,63 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import docker
 import typer
+from typer.core import TyperCommand
 
 from gpuyard.catalogue import table
 from gpuyard.catalogue.product import Product, find_product
-from gpuyard.engine import daemon, mounts
-from gpuyard.engine.ports import check_ports, holders
+from gpuyard.commands.options import given, refuse_without_effect
+from gpuyard.engine import daemon, mounts, notices, ready
+from gpuyard.engine.ports import check_number, check_ports, holders
 from gpuyard.engine.preflight import choose_gpus, is_local, probe_gpus, public_key
 from gpuyard.engine.session import RUN
-from gpuyard.engine.start import GIB, Port, Start, default_shm, parse_gpus, size, split_secrets
-from gpuyard.errors import UsageError, UserError
+from gpuyard.engine.start import Port, Start, default_shm, parse_gpus, size, split_secrets
+from gpuyard.errors import UsageError, UserError, warn
 from gpuyard.image import build as building
 
 JUPYTER, SSH, TRAINER = 8888, 2222, 1000
 OPTIONS = {JUPYTER: "--jupyter-port", SSH: "--ssh-port"}
+
+
+class Command(TyperCommand):
+    """Takes words after the options that cannot be a line as the container's command, as docker run does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Hands the command to the context; what is left is parsed as usual."""
+        if command := self._command(ctx, args):
+            behind = list(ctx.obj or ())
+            ctx.obj = [*command, *(["--", *behind] if behind else [])]
+        return super().parse_args(ctx, args[: len(args) - len(command)])
+
+    def _command(self, ctx: Any, args: list[str]) -> list[str]:
+        """The end of the words from the first one that is neither an option nor the line."""
+        parser = self.make_parser(ctx)
+        parser.allow_interspersed_args = False
+        rest, line_seen = args, False
+        while True:
+            values, after, _ = parser.parse_args(list(rest))
+            first = values.get("line")
+            if not isinstance(first, str):
+                return []
+            if line_seen or not _may_be_line(first):
+                return [first, *after]
+            rest, line_seen = after, True
+
+
+def _may_be_line(word: str) -> bool:
+    """Whether a word is a line, or a wrong one: a number, or the name of an image."""
+    known = table.load()
+    return bool(re.match(r"v?\d", word)) or word in known.line or word in known.image
 
 
 def run(
@@ -34,9 +70,12 @@ def run(
     image: Annotated[str, typer.Option(help="workbench, runtime or devel.")] = "workbench",
     gpus: Annotated[str, typer.Option(help="all, none, auto, or devices such as 0,1.")] = "auto",
     shm_size: Annotated[str | None, typer.Option(help="Shared memory; 8g, less on a small host.")] = None,
+    memory: Annotated[str | None, typer.Option("-m", "--memory", help="Memory limit, as in docker run.")] = None,
     user: Annotated[str | None, typer.Option(help="As in docker run.")] = None,
     name: Annotated[str | None, typer.Option(help="The container's name.")] = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Leave it running in the background.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Leave it running in the background, once its services answer.")
+    ] = False,
     volume: Annotated[list[str] | None, typer.Option("-v", "--volume", help="As in docker run.")] = None,
     here: Annotated[bool, typer.Option("--here", help="Mount this folder at /workspace.")] = False,
     env: Annotated[list[str] | None, typer.Option("-e", "--env", help="As in docker run.")] = None,
@@ -48,10 +87,10 @@ def run(
     bind: Annotated[str, typer.Option(help="Address that the ports are bound to.")] = "127.0.0.1",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the docker line and start nothing.")] = False,
 ) -> None:
-    """Start a container with the right flags, and print the docker line. After --, a command for it.
+    """Start a container with the right flags, and print the docker line. A command for it comes last.
 
     Without a command it starts JupyterLab, and SSH if a key is given. A secret given with -e reaches
-    the container by docker's environment, not by its command line.
+    the container by docker's environment, not by its command line. -- ends the options.
     """
     command = tuple(context.obj or ())
     wanted = find_product(table.load(), line, image)
@@ -60,18 +99,22 @@ def run(
     mounted, trust = volumes(volume or [], Path.cwd(), here, ca)
     link = jupyter_link(bind, jupyter_port)
     words, secrets = split_secrets([*link, *(env or ()), *key_variable(ssh_key), *trust, *remap])
+    opened = ports(wanted, command, words, jupyter_port, ssh_port, bind)
+    refuse_without_effect(idle(context, opened), "here: " + why_idle(wanted, command))
     client = connect(dry_run)
     info: dict[str, Any] = client.info() if client else {}
-    chosen, note = choose_gpus(gpus, probe_gpus(info, local=client is None or is_local(client)))
+    local = client is None or is_local(client)
+    chosen, note = choose_gpus(gpus, probe_gpus(info, local=local))
     start = Start(
         image=wanted.tag,
         gpus=chosen,
         shm=shm(shm_size, int(info.get("MemTotal") or 0)),
+        memory=memory,
         name=name,
         detach=detach,
         keep=detach,
         terminal=not detach and sys.stdin.isatty() and sys.stdout.isatty(),
-        ports=ports(wanted, command, words, jupyter_port, ssh_port, bind),
+        ports=opened,
         publish=tuple(publish or ()),
         volumes=mounted,
         env=words,
@@ -79,16 +122,48 @@ def run(
         command=command,
         user=user,
     )
-    notes = [note, shm_notice(start.shm, int(info.get("MemTotal") or 0))]
-    notes += [mounts.notice(mount, Path.cwd()) for mount in volume or []]
-    for said in filter(None, notes):
-        print(f"gpuyard: {said}", file=sys.stderr)
+    if local:
+        mounts.refuse_missing(start.volumes)
+    if client and not dry_run:
+        refuse(client, wanted, start, str(Path.cwd()) if here else "")
+    tell(start, info, local, note, volume or [])
     if dry_run:
         print(shlex.join(start.line()))
-        return
-    assert client is not None
-    refuse(client, wanted, start)
-    launch(start, secrets)
+    else:
+        assert client is not None
+        launch(client, start, secrets)
+
+
+def tell(start: Start, info: dict[str, Any], local: bool, note: str, asked: list[str]) -> None:
+    """Warns of everything that the start will meet and that can be seen from here."""
+    if note:
+        warn("gpu-absent", note)
+    for mount in asked:
+        if said := mounts.notice(mount, Path.cwd()):
+            warn("volume-not-folder", said)
+    notices.say(start, info, local)
+
+
+def idle(context: typer.Context, opened: tuple[Port, ...]) -> Iterator[str]:
+    """The options about services that were given although no such service will run."""
+    there = {port.container for port in opened}
+    if given(context, "jupyter_port") and JUPYTER not in there:
+        yield "--jupyter-port"
+    if given(context, "ssh_port") and SSH not in there:
+        yield "--ssh-port"
+    if given(context, "ssh_key") and SSH not in there:
+        yield "--ssh-key"
+    if given(context, "bind") and not there:
+        yield "--bind"
+
+
+def why_idle(wanted: Product, command: tuple[str, ...]) -> str:
+    """Why a service does not run, and what to do instead."""
+    if command:
+        return "a container with a command runs no services. Publish its own ports with -p"
+    if not wanted.catalogue.image[wanted.image].services:
+        return f"the {wanted.image} image has no services. Take --image workbench"
+    return "SSH runs only with a key. Add --ssh-key ~/.ssh/id_ed25519.pub"
 
 
 def connect(dry_run: bool) -> docker.DockerClient | None:
@@ -110,13 +185,6 @@ def shm(asked: str | None, memory: int) -> str:
         return default_shm(memory)
     size(asked)
     return asked
-
-
-def shm_notice(asked: str, memory: int) -> str | None:
-    """What to say of shared memory that the machine does not have."""
-    if not memory or size(asked) <= memory:
-        return None
-    return f"--shm-size {asked} is more than the machine's {memory / GIB:.1f} GiB: what fills it runs out of memory"
 
 
 def volumes(asked: list[str], folder: Path, here: bool, ca: Path | None) -> tuple[tuple[str, ...], list[str]]:
@@ -144,8 +212,7 @@ def ports(
     services = () if command else wanted.catalogue.image[wanted.image].services
     keyed = any(item.split("=")[0] in ("SSH_PUBLIC_KEY", "PUBLIC_KEY") for item in env)
     for number, option in ((jupyter, OPTIONS[JUPYTER]), (ssh, OPTIONS[SSH])):
-        if not 1 <= number <= 65535:
-            raise UsageError("port-invalid", f"{option} {number}: expected a port from 1 to 65535")
+        check_number(number, option)
     found = [Port(JUPYTER, jupyter, bind)] if "jupyter" in services else []
     return (*found, *([Port(SSH, ssh, bind)] if "ssh" in services and keyed else []))
 
@@ -153,7 +220,7 @@ def ports(
 def remapped(folder: Path) -> tuple[str | None, list[str]]:
     """The user and variables with which the container can write to a folder of this host.
 
-    Its owner becomes the container's user. A folder of root's stays as it is: the log says what to do.
+    The folder's owner becomes the container's user; root does not, so a folder of root's changes nothing.
     """
     owner = folder.stat()
     if owner.st_uid in (0, TRAINER):
@@ -161,8 +228,8 @@ def remapped(folder: Path) -> tuple[str | None, list[str]]:
     return "root", [f"GPUYARD_UID={owner.st_uid}", f"GPUYARD_GID={owner.st_gid}"]
 
 
-def refuse(client: docker.DockerClient, wanted: Product, start: Start) -> None:
-    """Raises UserError for what is known to go wrong: no image, a name or a port that is taken."""
+def refuse(client: docker.DockerClient, wanted: Product, start: Start, here: str) -> None:
+    """Raises UserError for what is known to go wrong: no image, a name or port that is taken, an unwritable folder."""
     building.find(wanted)
     if start.name and client.containers.list(all=True, filters={"name": f"^/{start.name}$"}):
         raise UserError(
@@ -170,22 +237,38 @@ def refuse(client: docker.DockerClient, wanted: Product, start: Start) -> None:
             f"a container named {start.name!r} exists: choose another --name, or docker rm {start.name}",
         )
     if is_local(client):
-        mounts.refuse_missing(start.volumes)
         check_ports(start.ports, holders(client), OPTIONS)
+        if here and here in notices.unwritable(start, client.info()):
+            raise UserError(
+                "here-not-writable",
+                f"--here: the container's user cannot write to {here}, so notebooks and checkpoints could not be "
+                f"saved. Run: {notices.remedy(here)}",
+            )
 
 
 def ways_in(start: Start) -> list[str]:
     """Where the services will be, by the ports of this host, which the container does not know."""
-    urls = {JUPYTER: "JupyterLab: http://{}:{}/lab (the log shows the token)", SSH: "SSH: ssh -p {1} trainer@{0}"}
-    return [f"gpuyard: {urls[port.container].format(port.bind, port.host)}" for port in start.ports]
+    urls = {JUPYTER: "JupyterLab: http://{}:{}/lab (the log below shows the link with its token)"}
+    urls[SSH] = "SSH: ssh -p {1} trainer@{0}"
+    shown = [port for port in start.ports if not (start.detach and port.container == JUPYTER)]
+    return [f"gpuyard: {urls[port.container].format(port.bind, port.host)}" for port in shown]
 
 
-def launch(start: Start, secrets: dict[str, str]) -> None:
-    """Prints the line and becomes docker."""
-    line = start.line()
-    print(shlex.join(line), *ways_in(start), sep="\n", file=sys.stderr, flush=True)
+def launch(client: docker.DockerClient, start: Start, secrets: dict[str, str]) -> None:
+    """Prints the line and becomes docker; in the background, waits until the services answer."""
+    line, env = start.line(), {**os.environ, **secrets}
     if shutil.which("docker") is None:
-        raise UserError(
-            "docker-cli-missing", "the docker command is missing: install docker-cli (the engine itself answers)"
-        )
-    os.execvpe("docker", line, {**os.environ, **secrets})
+        raise UserError("docker-cli-missing", "the docker command is missing: install docker-cli")
+    print(shlex.join(line), *ways_in(start), sep="\n", file=sys.stderr, flush=True)
+    if not start.detach:
+        os.execvpe("docker", line, env)
+    done = subprocess.run(line, check=False, env=env, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise typer.Exit(done.returncode)
+    container = client.containers.get(done.stdout.strip())
+    print(container.id, flush=True)
+    if start.ports:
+        ready.wait_services(container)
+        ready.show(container)
+    print(f"gpuyard: its log: docker logs -f {container.name}", file=sys.stderr)
+    print(f"gpuyard: end it: docker rm -f {container.name}", file=sys.stderr)
