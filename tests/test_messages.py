@@ -11,8 +11,10 @@ import pytest
 from gpuyard import messages, paths
 from gpuyard.cli import main
 
-RAISED = {"UserError", "UsageError", "Refusal", "warn", "Absent", "Passing"}
-PLACES = ("gpuyard", "entrypoints/gpuyard_start")
+RAISED = {"UserError", "UsageError", "Refusal", "warn", "Absent", "Passing", "Notice"}
+START_LOG = {"warning", "error"}
+"""Methods of the start's log; other loggers take no id."""
+PLACES = ("gpuyard", "entrypoints/gpuyard_start", "entrypoints/services")
 IN_CLI = {"disk-full"}
 """Printed by the command line's last resort, without a call."""
 
@@ -21,7 +23,8 @@ def calls() -> Iterator[tuple[str, ast.Call]]:
     """Every call that makes a refusal or a warning, with its place."""
     for file in (path for place in PLACES for path in sorted((paths.ROOT / place).rglob("*.py"))):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and _name(node.func) in RAISED:
+            in_start = "entrypoints" in file.parts
+            if isinstance(node, ast.Call) and _name(node.func) in RAISED | (START_LOG if in_start else set()):
                 yield f"{file.relative_to(paths.ROOT)}:{node.lineno}", node
 
 
@@ -43,6 +46,24 @@ def test_every_id_that_is_raised_is_explained() -> None:
     known = messages.load()
     assert {id_: place for id_, place in ids().items() if id_ not in known} == {}
     assert [id_ for id_, message in known.items() if not (message.means and message.repair)] == []
+
+
+def test_everything_that_the_start_refuses_or_warns_of_has_a_literal_id() -> None:
+    """Or passes on a notice that was made with one."""
+    bare = [
+        place
+        for place, call in calls()
+        if place.startswith("entrypoints/")
+        and not isinstance(call.args[0], ast.Starred)
+        and not (isinstance(call.args[0], ast.Constant) and len(call.args) > 1)
+    ]
+    assert bare == [f"entrypoints/gpuyard_start/main.py:{line}" for line in _refusals_printed()]
+
+
+def _refusals_printed() -> list[int]:
+    """Where the start prints a refusal with the id that it was raised with."""
+    text = (paths.ROOT / "entrypoints/gpuyard_start/main.py").read_text().splitlines()
+    return [number for number, line in enumerate(text, 1) if "log.error(refusal.id, " in line]
 
 
 def test_no_explanation_is_left_over() -> None:

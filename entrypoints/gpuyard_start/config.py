@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from . import modes
+from . import modes, settings
+from .additions import ca, caches, overlay
 from .errors import Refusal
 from .jupyter.config import Jupyter, read_jupyter
 from .ssh import keys
-from .values import flag, port
 
 IMAGE_JSON = Path("/etc/gpuyard/image.json")
-HOST_KEY_FOLDER = Path("/var/lib/gpuyard/ssh")
+HOST_KEY_FOLDER = Path(settings.HOST_KEYS.default)
 SYSTEM_KEYS = Path("/etc/gpuyard/authorized_keys")
 WORKSPACE = Path("/workspace")
 JUPYTER = "jupyter"
@@ -22,7 +22,7 @@ SERVICES = (JUPYTER, SSH)
 
 
 class Ssh(NamedTuple):
-    """sshd as it will be started: ``port`` must be had, 22 is taken where it can be."""
+    """sshd as it will be started: ``port`` must be free, 22 is used in addition where it is free, too."""
 
     port: int
     keys: tuple[keys.KeyLine, ...]
@@ -37,6 +37,9 @@ class Config(NamedTuple):
     jupyter: Jupyter | None
     ssh: Ssh | None
     offered: tuple[str, ...]
+    overlay: Path | None = None
+    cache: Path | None = None
+    certificates: bytes | None = None
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -46,13 +49,13 @@ class Config(NamedTuple):
 
 
 def claims(path: Path = IMAGE_JSON) -> dict[str, object]:
-    """What the image says about itself; nothing where the file is missing."""
+    """What the image says about itself; nothing if the file is missing."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise Refusal(f"{path} can't be used ({error}): the image is damaged, pull or build it again") from None
+        raise Refusal("image-damaged", f"{path} can't be used ({error}): pull or build the image again") from None
     return found if isinstance(found, dict) else {}
 
 
@@ -63,52 +66,54 @@ def offered_services(image: dict[str, object]) -> tuple[str, ...]:
 
 
 def wanted_services(env: dict[str, str], offered: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The services named by ``GPUYARD_SERVICES``; None where it says nothing."""
-    text = env.get("GPUYARD_SERVICES", "").strip()
-    if not text:
-        return None
-    named = [word.strip() for word in text.split(",") if word.strip()]
-    if named == ["none"]:
-        return ()
+    """The services named by ``GPUYARD_SERVICES``; None if it is unset."""
+    named = settings.SERVICES.read(env)
+    if named in ((), ("none",)):
+        return () if named else None
     for name in named:
         if name not in SERVICES:
-            raise Refusal(f"GPUYARD_SERVICES names '{name}': expected {', '.join(SERVICES)} or none")
+            raise Refusal("setting-invalid", f"GPUYARD_SERVICES names '{name}': expected {', '.join(SERVICES)} or none")
         if name not in offered:
-            raise Refusal(f"GPUYARD_SERVICES asks for {name}, which this image does not ship: use the workbench image")
+            raise Refusal(
+                "service-not-in-image",
+                f"GPUYARD_SERVICES asks for {name}, which this image does not have: use the workbench image",
+            )
     return tuple(name for name in SERVICES if name in named)
 
 
 def read_ssh(env: dict[str, str], home: Path, asked: bool) -> Ssh | None:
-    """sshd's port and keys; None where no key was given and nobody asked for SSH by name."""
-    number, strict = port(env, "GPUYARD_SSH_PORT", 2222), flag(env, "GPUYARD_SSH_STRICT")
+    """sshd's port and keys; None if no key was given and SSH was not asked for by name."""
+    number, strict = settings.SSH_PORT.read(env), settings.SSH_STRICT.read(env)
     found = keys.collect(env, (SYSTEM_KEYS, home / ".ssh" / "authorized_keys"))
-    folder = env.get("GPUYARD_HOST_KEYS", "")
-    if folder and not folder.startswith("/"):
-        raise Refusal(f"GPUYARD_HOST_KEYS is '{folder}': expected the full path of a folder")
+    folder = settings.HOST_KEYS.read(env)
     if not found and asked:
-        raise Refusal('GPUYARD_SERVICES asks for ssh but no key was given: add -e SSH_PUBLIC_KEY="$(cat FILE.pub)"')
+        raise Refusal("login-key-missing", 'SSH was asked for without a key: add -e SSH_PUBLIC_KEY="$(cat FILE.pub)"')
     if not found:
         return None
-    return Ssh(number, found, Path(folder) if folder else HOST_KEY_FOLDER, strict)
+    return Ssh(number, found, folder or HOST_KEY_FOLDER, strict)
 
 
-def _asked_by_word(mode: modes.Mode, env: dict[str, str]) -> dict[str, str]:
-    """The environment as if the word of a mode had been said by variable. Refuses two that disagree."""
-    given = {"GPUYARD_SERVICES": mode.service, "JUPYTER_PORT": mode.port}
+def _with_mode(mode: modes.Mode, env: dict[str, str]) -> dict[str, str]:
+    """Translates a mode argument into its environment variables. Refuses two that disagree."""
+    given = {settings.SERVICES.name: mode.service, settings.JUPYTER_PORT.name: mode.port}
     found = dict(env)
     for name, value in given.items():
         if value is None:
             continue
         if env.get(name, "").strip() not in ("", value):
-            raise Refusal(f"{name}={env[name]} and the command ask for different things ({value}): give one of them")
+            raise Refusal(
+                "settings-conflict", f"{name}={env[name]}, but the command asks for {value}: give one of them"
+            )
         found[name] = value
     return found
 
 
-def read(argv: tuple[str, ...], env: dict[str, str], image: dict[str, object], home: Path) -> Config:
-    """Everything that was asked for. Raises Refusal; changes nothing."""
+def read(
+    argv: tuple[str, ...], env: dict[str, str], image: dict[str, object], home: Path, given: tuple[Path, ...] = ()
+) -> Config:
+    """Everything that was asked for. Raises Refusal; changes nothing. ``given``: folders that will be the user's."""
     mode = modes.read(argv)
-    env = _asked_by_word(mode, env)
+    env = _with_mode(mode, env)
     argv = mode.command
     offered = offered_services(image)
     named = wanted_services(env, offered)
@@ -116,5 +121,9 @@ def read(argv: tuple[str, ...], env: dict[str, str], image: dict[str, object], h
     jupyter = read_jupyter(env, mode.options) if JUPYTER in chosen else None
     ssh = read_ssh(env, home, asked=named is not None) if SSH in chosen else None
     if jupyter and ssh and jupyter.port in (ssh.port, 22):
-        raise Refusal(f"Jupyter and SSH both want port {jupyter.port}: change JUPYTER_PORT or GPUYARD_SSH_PORT")
-    return Config(argv, jupyter, ssh, offered)
+        raise Refusal(
+            "settings-conflict",
+            f"Jupyter and SSH both want port {jupyter.port}: change JUPYTER_PORT or GPUYARD_SSH_PORT",
+        )
+    added = overlay.wanted(env, given), caches.wanted(env, given), ca.wanted(env)
+    return Config(argv, jupyter, ssh, offered, *added)

@@ -1,6 +1,8 @@
-"""The one way in which a start is refused."""
+"""A refusal, which ends the start, and a notice, with which it goes on. Both have an id that is explained."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 USAGE = 2
 NOT_EXECUTABLE = 126
@@ -13,9 +15,14 @@ class Refusal(Exception):
     ``id`` is a literal of kebab-case that ``entrypoints/messages.toml`` explains (``verify explain ID``).
     """
 
-    def __init__(self, id: str, message: str = "", code: int = USAGE) -> None:
-        if not message:
-            id, message = "", id
+    def __init__(self, id: str, message: str, code: int = USAGE) -> None:
         super().__init__(message)
         self.id = id
         self.code = code
+
+
+class Notice(NamedTuple):
+    """A warning or an error for the log, with an id like that of a refusal."""
+
+    id: str
+    message: str

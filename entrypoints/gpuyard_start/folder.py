@@ -30,7 +30,7 @@ def find_folder() -> Path | None:
     return next((base / name for base in _BASES if _is_private(base / name, os.getuid())), None)
 
 
-def become_owner() -> None:
+def drop_to_owner() -> None:
     """Root becomes the user that the start made a folder for: a health check runs as the container was started."""
     for folder in (path for base in _BASES for path in sorted(base.glob(_folder_name("*")))):
         number = folder.name.split("-")[1]
@@ -55,6 +55,7 @@ def make_folder() -> Path:
             continue
         return folder
     raise Refusal(
+        "no-writable-place",
         f"no place for the services' files: none of {', '.join(map(str, _BASES))} can be written to by uid"
         f" {os.getuid()}: with --read-only add --tmpfs /tmp:exec",
         code=1,

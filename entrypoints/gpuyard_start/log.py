@@ -6,41 +6,38 @@ import json
 import os
 import time
 
-from .errors import Refusal
+from . import settings
+from .errors import Notice
 
-STYLES = ("text", "json", "quiet")
 _LEVELS_WHEN_QUIET = ("ERROR",)
 
 
 def style(env: dict[str, str]) -> str:
-    """The style that ``GPUYARD_LOG`` asks for; ``text`` when it says nothing."""
-    chosen = env.get("GPUYARD_LOG") or "text"
-    if chosen not in STYLES:
-        raise Refusal(f"GPUYARD_LOG is '{chosen}': expected one of {', '.join(STYLES)}")
-    return chosen
+    """The style that ``GPUYARD_LOG`` asks for; ``text`` if it is unset or empty. Raises Refusal."""
+    return settings.LOG.read(env)
 
 
-def render(chosen: str, level: str, source: str, message: str, now: float) -> str:
-    """One log line with time and level, or the empty string where the style leaves it out."""
+def render(chosen: str, level: str, source: str, message: str, now: float, id: str = "") -> str:
+    """One log line with time, level and id, or the empty string where the style leaves it out."""
     if chosen == "quiet" and level not in _LEVELS_WHEN_QUIET:
         return ""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     if chosen == "json":
-        return json.dumps({"time": stamp, "level": level, "source": source, "message": message}) + "\n"
-    return f"{stamp} {level} {source}: {message}\n"
+        fields = {"time": stamp, "level": level, "source": source, **({"id": id} if id else {}), "message": message}
+        return json.dumps(fields) + "\n"
+    return f"{stamp} {level} {source}{f'[{id}]' if id else ''}: {message}\n"
 
 
 class Log:
-    """Writes whole lines to standard error, each in one system call, and never fails because of it."""
+    """Writes whole lines to standard error, each in one system call. A failing write is ignored."""
 
     def __init__(self, chosen: str = "text", source: str = "start") -> None:
         self.style = chosen
         self.source = source
 
-    def write(self, level: str, message: str, always: bool = False) -> None:
-        """One line at the given level."""
+    def write(self, level: str, message: str, id: str = "", always: bool = False) -> None:
         chosen = "text" if always and self.style == "quiet" else self.style
-        line = render(chosen, level, self.source, message, time.time())
+        line = render(chosen, level, self.source, message, time.time(), id)
         try:
             os.write(2, line.encode("utf-8", "backslashreplace"))
         except OSError:
@@ -48,13 +45,20 @@ class Log:
             return
 
     def info(self, message: str, always: bool = False) -> None:
-        """Something the user may want to know; ``always`` is for what nobody can do without."""
-        self.write("INFO", message, always)
+        """Something the user may want to know; ``always``: in every style, for what users can't do without."""
+        self.write("INFO", message, always=always)
 
-    def warning(self, message: str) -> None:
+    def warning(self, id: str, message: str) -> None:
         """Something that could not be done; the start goes on."""
-        self.write("WARNING", message)
+        self.write("WARNING", message, id)
 
-    def error(self, message: str) -> None:
-        """Why the start ends; written in every style."""
-        self.write("ERROR", message)
+    def say(self, found: str | Notice) -> None:
+        """Information, or a warning with its id."""
+        if isinstance(found, Notice):
+            self.warning(*found)
+        else:
+            self.info(found)
+
+    def error(self, id: str, message: str) -> None:
+        """Why the start, a service or a process ended; written in every style."""
+        self.write("ERROR", message, id)

@@ -1,4 +1,4 @@
-"""Commands that stand for a service: ``ssh`` alone, and ``jupyter`` or ``jupyter lab`` with options for the server."""
+"""Commands that mean a service: ``ssh``, and ``jupyter`` or ``jupyter lab`` with options for the server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .errors import Refusal
 
 JUPYTER = "jupyter"
 SSH = "ssh"
-# Programs of Jupyter's that only print something belong to the user's own command.
+# With these, Jupyter only prints something and ends: that is an ordinary command.
 _PRINTS = {"--help", "-h", "--help-all", "--version", "--show-config", "--show-config-json", "--generate-config"}
-# What the health check and the login depend on is said by variable, so that it is checked before anything starts.
+# Health check and login depend on these, so they are variables, which are checked before anything starts.
 _VARIABLES = {
     "token": "JUPYTER_TOKEN",
     "password": "JUPYTER_PASSWORD_HASH",
@@ -55,22 +55,28 @@ def _with_values(words: tuple[str, ...]) -> list[str]:
 
 
 def _jupyter(words: tuple[str, ...]) -> Mode:
-    """The service with these options. Refuses those that a variable decides."""
+    """The service with these options. Refuses those that are set by a variable."""
     kept: list[str] = []
     number = None
     for word in _with_values(words):
         option = _OPTION.match(word)
         name, value = (option[1].rpartition(".")[2], option[2] or "") if option else ("", "")
         if name in _VARIABLES:
-            raise Refusal(f"'{word.partition('=')[0]}' is said by {_VARIABLES[name]} here: leave it out of the command")
+            raise Refusal(
+                "option-is-setting", f"set {_VARIABLES[name]} instead of '{word.partition('=')[0]}' on the command line"
+            )
         if name == "ip" and value not in _EVERYWHERE:
-            raise Refusal(f"'{word}': Jupyter listens inside the container; choose the host's address with -p")
+            raise Refusal(
+                "jupyter-address",
+                f"'{word}': Jupyter always listens on every address of the container; restrict it with docker run"
+                f" -p {value}:8888:8888",
+            )
         if name == "port":
             number = value
         elif name != "ip":
             kept.append(word)
     if any("\n" in word for word in kept):
-        raise Refusal("an option of jupyter lab holds a line end: expected one line")
+        raise Refusal("jupyter-option-invalid", "an option of jupyter lab has a line break: expected one line")
     return Mode((), JUPYTER, tuple(kept), number)
 
 

@@ -19,15 +19,7 @@ def refuse_unwritable(variable: str, folder: Path, given: tuple[Path, ...] = ())
     """Refuses a folder that can't be written to, or made."""
     nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
     if not usable(nearest, given):
-        raise Refusal(f"{variable} is '{folder}', but {nearest} can't be written to by uid {os.geteuid()}")
-
-
-def chosen(env: dict[str, str], variable: str, example: str) -> Path | None:
-    """The folder that a variable names, which may not exist yet; None where it names none. Changes nothing."""
-    text = env.get(variable, "").strip()
-    if not text:
-        return None
-    folder = Path(text)
-    if not folder.is_absolute() or ".." in folder.parts or any(char in text for char in ":\n"):
-        raise Refusal(f"{variable} is '{text}': expected the full path of a folder, such as {example}")
-    return folder
+        raise Refusal(
+            "setting-folder-unwritable",
+            f"{variable} is '{folder}', but {nearest} can't be written to by uid {os.geteuid()}",
+        )

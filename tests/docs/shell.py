@@ -17,7 +17,7 @@ from tests.render.slurm.cluster import free_port
 DROPPED = re.compile(r"^(GPUYARD|JUPYTER|SSH|PIP|UV|COMPOSE|XDG)_")
 
 # What a container says of itself on standard error; its readers see both, a page shows the command's words.
-_LOG = re.compile(r"^\S+Z (?:INFO|WARNING) start: .*\n?", re.MULTILINE)
+_LOG = re.compile(r"^\S+Z (?:INFO|WARNING) start(?:\[[a-z0-9-]+\])?: .*\n?", re.MULTILINE)
 NAMES = re.compile(r"\b(desk|training|board)\b")
 """Containers of the pages."""
 PORTS = ("8888", "2222", "6006")

@@ -24,10 +24,11 @@ TLS = {"JUPYTER_CERTFILE": "/tls/a.pem"}
 
 
 class Bad(NamedTuple):
-    """One start, and what is said of it."""
+    """One start, the id of its refusal, and what the line names."""
 
     env: dict[str, str]
-    said: str
+    id: str
+    named: str
     argv: tuple[str, ...] = ()
     user: str = "1000:1000"
     code: int = 2
@@ -35,70 +36,70 @@ class Bad(NamedTuple):
 
 STARTS = (
     # Whom to be.
-    Bad({}, "GPUYARD_ALLOW_ROOT=yes", user="0"),
-    Bad({}, "GPUYARD_ALLOW_ROOT=yes", ("id",), user="0"),
-    Bad({"GPUYARD_ALLOW_ROOT": "maybe"}, "GPUYARD_ALLOW_ROOT is 'maybe': expected yes or no", user="0"),
-    Bad({"GPUYARD_UID": "0"}, "GPUYARD_UID is 0, which is root", user="0"),
-    Bad({"GPUYARD_UID": "-5"}, "GPUYARD_UID is '-5': expected a number", user="0"),
-    Bad({"GPUYARD_UID": "alice"}, "GPUYARD_UID is 'alice': expected a number", user="0"),
-    Bad({"GPUYARD_UID": "4294967295"}, "from 0 to 4294967294", user="0"),
-    Bad({"GPUYARD_UID": "33"}, "uid 33 is 'www-data' in this image", user="0"),
-    Bad({"GPUYARD_UID": "1005", "NB_UID": "1006"}, "disagree: give one of them", user="0"),
-    Bad({"NB_GID": "users"}, "NB_GID is 'users': expected a number", user="0"),
-    Bad({"NB_USER": "www-data"}, "NB_USER is 'www-data', which is taken in this image", user="0"),
-    Bad({"NB_USER": "Alice"}, "NB_USER is 'Alice': expected lower-case letters", user="0"),
-    Bad({"GPUYARD_CHOWN": "/usr"}, "GPUYARD_CHOWN names '/usr'", user="0"),
-    Bad({"GPUYARD_CHOWN": "/workspace/none"}, "which is no folder: mount it, or leave it out", user="0"),
-    Bad({"GPUYARD_UID": "1005"}, "GPUYARD_UID=1005 needs a start as root", ("true",)),
-    Bad({"NB_USER": "alice"}, "NB_USER needs a start as root"),
+    Bad({}, "root-not-allowed", "GPUYARD_UID", user="0"),
+    Bad({}, "root-not-allowed", "GPUYARD_UID", ("id",), user="0"),
+    Bad({"GPUYARD_ALLOW_ROOT": "maybe"}, "setting-invalid", "GPUYARD_ALLOW_ROOT", user="0"),
+    Bad({"GPUYARD_UID": "0"}, "root-not-allowed", "GPUYARD_UID", user="0"),
+    Bad({"GPUYARD_UID": "-5"}, "setting-invalid", "GPUYARD_UID", user="0"),
+    Bad({"GPUYARD_UID": "alice"}, "setting-invalid", "GPUYARD_UID", user="0"),
+    Bad({"GPUYARD_UID": "4294967295"}, "setting-invalid", "GPUYARD_UID", user="0"),
+    Bad({"GPUYARD_UID": "33"}, "user-taken", "GPUYARD_UID", user="0"),
+    Bad({"GPUYARD_UID": "1005", "NB_UID": "1006"}, "settings-conflict", "GPUYARD_UID", user="0"),
+    Bad({"NB_GID": "users"}, "setting-invalid", "NB_GID", user="0"),
+    Bad({"NB_USER": "www-data"}, "user-taken", "NB_USER", user="0"),
+    Bad({"NB_USER": "Alice"}, "setting-invalid", "NB_USER", user="0"),
+    Bad({"GPUYARD_CHOWN": "/usr"}, "chown-place", "GPUYARD_CHOWN", user="0"),
+    Bad({"GPUYARD_CHOWN": "/workspace/none"}, "chown-place", "GPUYARD_CHOWN", user="0"),
+    Bad({"GPUYARD_UID": "1005"}, "root-needed", "GPUYARD_UID", ("true",)),
+    Bad({"NB_USER": "alice"}, "root-needed", "NB_USER"),
     # What to run.
-    Bad({}, "command 'no-such-program' not found: it is not on PATH", ("no-such-program",), code=127),
-    Bad({}, "command '/no/such/program' not found: no such file", ("/no/such/program",), code=127),
-    Bad({}, "/etc/passwd is not an executable file", ("/etc/passwd",), code=126),
-    Bad({}, "options of docker run stand before the image's name", ("--gpus", "all")),
-    Bad({"GPUYARD_SERVICES": "vnc"}, "GPUYARD_SERVICES names 'vnc': expected jupyter, ssh or none"),
-    Bad({"GPUYARD_SERVICES": "ssh"}, "asks for ssh but no key was given"),
-    Bad({}, "asks for ssh but no key was given", ("ssh",)),
-    Bad({}, "'--ServerApp.token' is said by JUPYTER_TOKEN here", ("jupyter", "lab", "--ServerApp.token=")),
-    Bad({"GPUYARD_LOG": "loud"}, "GPUYARD_LOG is 'loud': expected one of text, json, quiet"),
+    Bad({}, "command-not-found", "no-such-program", ("no-such-program",), code=127),
+    Bad({}, "command-not-found", "/no/such/program", ("/no/such/program",), code=127),
+    Bad({}, "command-not-executable", "/etc/passwd", ("/etc/passwd",), code=126),
+    Bad({}, "option-after-image", "--gpus", ("--gpus", "all")),
+    Bad({"GPUYARD_SERVICES": "vnc"}, "setting-invalid", "GPUYARD_SERVICES"),
+    Bad({"GPUYARD_SERVICES": "ssh"}, "login-key-missing", "SSH_PUBLIC_KEY"),
+    Bad({}, "login-key-missing", "SSH_PUBLIC_KEY", ("ssh",)),
+    Bad({}, "option-is-setting", "JUPYTER_TOKEN", ("jupyter", "lab", "--ServerApp.token=")),
+    Bad({"GPUYARD_LOG": "loud"}, "setting-invalid", "GPUYARD_LOG"),
     # Jupyter.
-    Bad({"JUPYTER_TOKEN": ""}, "JUPYTER_TOKEN is empty"),
+    Bad({"JUPYTER_TOKEN": ""}, "token-empty", "JUPYTER_TOKEN"),
     Bad({"JUPYTER_TOKEN": "a b"}, "expected plain ASCII without blanks"),
-    Bad({"JUPYTER_TOKEN_FILE": "/run/secrets/none"}, "JUPYTER_TOKEN_FILE=/run/secrets/none can't be read"),
-    Bad({"JUPYTER_TOKEN_FILE": "/dev/null"}, "JUPYTER_TOKEN_FILE=/dev/null is empty"),
-    Bad({"JUPYTER_PASSWORD_HASH": "letmein"}, "JUPYTER_PASSWORD_HASH is no hash of a password"),
-    Bad({"JUPYTER_PORT": "http"}, "JUPYTER_PORT is 'http': expected a port number"),
-    Bad({"JUPYTER_PORT": "65536"}, "JUPYTER_PORT is '65536'"),
-    Bad({"JUPYTER_PORT": TAKEN}, f"port {TAKEN} for Jupyter is taken: free it, or choose another", code=1),
-    Bad({"JUPYTER_PORT": "2222", "SSH_PUBLIC_KEY": KEY}, "Jupyter and SSH both want port 2222"),
-    Bad({"JUPYTER_BASE_URL": "http://host/lab"}, "JUPYTER_BASE_URL is 'http://host/lab': expected a path"),
-    Bad({"JUPYTER_ALLOW_ORIGIN": "*"}, "* would let any page run code here"),
-    Bad({"JUPYTER_LINK": "lab"}, "JUPYTER_LINK is 'lab'"),
-    Bad({"JUPYTER_KEYFILE": "/tls/a.key"}, "JUPYTER_CERTFILE is not: give both"),
-    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/closed.key"}, "JUPYTER_KEYFILE=/tls/closed.key can't be read (Permission"),
-    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/none.key"}, "JUPYTER_KEYFILE=/tls/none.key can't be read (No such file"),
-    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/b.key"}, "can't be used (key values mismatch)"),
-    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/a.pem"}, "can't be used ("),
+    Bad({"JUPYTER_TOKEN_FILE": "/run/secrets/none"}, "token-file-unusable", "JUPYTER_TOKEN_FILE"),
+    Bad({"JUPYTER_TOKEN_FILE": "/dev/null"}, "token-file-unusable", "JUPYTER_TOKEN_FILE"),
+    Bad({"JUPYTER_PASSWORD_HASH": "letmein"}, "password-hash-invalid", "JUPYTER_PASSWORD_HASH"),
+    Bad({"JUPYTER_PORT": "http"}, "setting-invalid", "JUPYTER_PORT"),
+    Bad({"JUPYTER_PORT": "65536"}, "setting-invalid", "JUPYTER_PORT"),
+    Bad({"JUPYTER_PORT": TAKEN}, "service-port-taken", TAKEN, code=1),
+    Bad({"JUPYTER_PORT": "2222", "SSH_PUBLIC_KEY": KEY}, "settings-conflict", "JUPYTER_PORT"),
+    Bad({"JUPYTER_BASE_URL": "http://host/lab"}, "setting-invalid", "JUPYTER_BASE_URL"),
+    Bad({"JUPYTER_ALLOW_ORIGIN": "*"}, "setting-invalid", "JUPYTER_ALLOW_ORIGIN"),
+    Bad({"JUPYTER_LINK": "lab"}, "setting-invalid", "JUPYTER_LINK"),
+    Bad({"JUPYTER_KEYFILE": "/tls/a.key"}, "settings-conflict", "JUPYTER_KEYFILE"),
+    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/closed.key"}, "tls-file-unreadable", "/tls/closed.key"),
+    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/none.key"}, "tls-file-unreadable", "/tls/none.key"),
+    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/b.key"}, "tls-unusable", "/tls/b.key"),
+    Bad({**TLS, "JUPYTER_KEYFILE": "/tls/a.pem"}, "tls-unusable", "/tls/a.pem"),
     # SSH.
-    Bad({"SSH_PUBLIC_KEY": "ssh-ed25519 AAAA"}, "SSH_PUBLIC_KEY, line 1: "),
-    Bad({"PUBLIC_KEY": "\n\nnonsense"}, "PUBLIC_KEY, line 3: "),
-    Bad({"GPUYARD_SSH_PORT": "0", "SSH_PUBLIC_KEY": KEY}, "GPUYARD_SSH_PORT is '0'"),
-    Bad({"GPUYARD_SSH_PORT": TAKEN, "SSH_PUBLIC_KEY": KEY}, f"port {TAKEN} for SSH is taken", code=1),
-    Bad({"GPUYARD_HOST_KEYS": "keys", "SSH_PUBLIC_KEY": KEY}, "expected the full path of a folder"),
+    Bad({"SSH_PUBLIC_KEY": "ssh-ed25519 AAAA"}, "login-key-invalid", "SSH_PUBLIC_KEY"),
+    Bad({"PUBLIC_KEY": "\n\nnonsense"}, "login-key-invalid", "PUBLIC_KEY"),
+    Bad({"GPUYARD_SSH_PORT": "0", "SSH_PUBLIC_KEY": KEY}, "setting-invalid", "GPUYARD_SSH_PORT"),
+    Bad({"GPUYARD_SSH_PORT": TAKEN, "SSH_PUBLIC_KEY": KEY}, "service-port-taken", TAKEN, code=1),
+    Bad({"GPUYARD_HOST_KEYS": "keys", "SSH_PUBLIC_KEY": KEY}, "setting-invalid", "GPUYARD_HOST_KEYS"),
     Bad({"GPUYARD_HOST_KEYS": "/tls", "SSH_PUBLIC_KEY": KEY}, "the folder of host keys /tls holds none and can't be"),
-    Bad({"GPUYARD_SSH_STRICT": "a bit", "SSH_PUBLIC_KEY": KEY}, "GPUYARD_SSH_STRICT is 'a bit'"),
-    Bad({"SSH_PUBLIC_KEY": KEY}, "SSH does not serve uid 300, which has no name in this image", user="300:300"),
+    Bad({"GPUYARD_SSH_STRICT": "a bit", "SSH_PUBLIC_KEY": KEY}, "setting-invalid", "GPUYARD_SSH_STRICT"),
+    Bad({"SSH_PUBLIC_KEY": KEY}, "ssh-user", "GPUYARD_SERVICES", user="300:300"),
     # What else a start is told.
-    Bad({"GPUYARD_PASS": "HF_TOKEN"}, "GPUYARD_PASS names HF_TOKEN, which is not set"),
-    Bad({"GPUYARD_CA": "/etc/hostname"}, "GPUYARD_CA=/etc/hostname holds no certificate in PEM form"),
-    Bad({"GPUYARD_CACHE": "cache"}, "GPUYARD_CACHE is 'cache': expected the full path of a folder"),
-    Bad({"GPUYARD_CACHE": "/etc/cache"}, "GPUYARD_CACHE is '/etc/cache', but /etc can't be written to by uid 1000"),
-    Bad({"GPUYARD_VENV": "venv"}, "expected the full path of a folder"),
-    Bad({"GPUYARD_VENV": "/workspace/../etc"}, "expected the full path of a folder"),
-    Bad({"GPUYARD_VENV": "/opt/venv"}, "which is the image's own"),
-    Bad({"GPUYARD_VENV": "/usr/venv"}, "/usr can't be written to by uid 1000"),
-    Bad({"GPUYARD_VENV": "/etc/passwd"}, "/etc/passwd can't be written to by uid 1000"),
-    Bad({"GPUYARD_VENV": "/home/trainer"}, "which holds something else"),
+    Bad({"GPUYARD_PASS": "HF_TOKEN"}, "pass-unset", "GPUYARD_PASS"),
+    Bad({"GPUYARD_CA": "/etc/hostname"}, "certificates-invalid", "GPUYARD_CA"),
+    Bad({"GPUYARD_CACHE": "cache"}, "setting-invalid", "GPUYARD_CACHE"),
+    Bad({"GPUYARD_CACHE": "/etc/cache"}, "setting-folder-unwritable", "GPUYARD_CACHE"),
+    Bad({"GPUYARD_VENV": "venv"}, "setting-invalid", "GPUYARD_VENV"),
+    Bad({"GPUYARD_VENV": "/workspace/../etc"}, "setting-invalid", "GPUYARD_VENV"),
+    Bad({"GPUYARD_VENV": "/opt/venv"}, "venv-unusable", "GPUYARD_VENV"),
+    Bad({"GPUYARD_VENV": "/usr/venv"}, "setting-folder-unwritable", "GPUYARD_VENV"),
+    Bad({"GPUYARD_VENV": "/etc/passwd"}, "setting-folder-unwritable", "GPUYARD_VENV"),
+    Bad({"GPUYARD_VENV": "/home/trainer"}, "venv-unusable", "GPUYARD_VENV"),
 )
 
 
@@ -151,14 +152,14 @@ def answers(place: Container) -> dict[str, Answer]:
     return found
 
 
-@pytest.mark.parametrize("bad", STARTS, ids=lambda bad: bad.said)
+@pytest.mark.parametrize("bad", STARTS, ids=lambda bad: f"{bad.id}-{bad.named}")
 def test_a_bad_start_is_one_line_and_a_code(answers: dict[str, Answer], bad: Bad) -> None:
     """Nothing on standard output; what is wrong, what was expected or what to do."""
     found = answers[str(bad)]
     assert (found.code, found.out) == (bad.code, None)
     (line,) = (found.err or b"").decode().splitlines()
-    assert " ERROR start: " in line
-    assert bad.said in line
+    assert f" ERROR start[{bad.id}]: " in line
+    assert bad.named in line
 
 
 def test_none_of_them_changed_anything(answers: dict[str, Answer], place: Container) -> None:

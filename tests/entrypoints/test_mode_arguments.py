@@ -49,23 +49,25 @@ def test_any_other_command_is_run_as_it_is(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "env", "said"),
+    ("argv", "env", "id", "named"),
     [
-        ("jupyter lab --ServerApp.token=", {}, "'--ServerApp.token' is said by JUPYTER_TOKEN here"),
-        ("jupyter lab --NotebookApp.password=x", {}, "is said by JUPYTER_PASSWORD_HASH here"),
-        ("jupyter lab --ServerApp.base_url=/x", {}, "is said by JUPYTER_BASE_URL here"),
-        ("jupyter lab --ip=127.0.0.1", {}, "choose the host's address with -p"),
-        ("jupyter lab --port=x", {}, "JUPYTER_PORT is 'x'"),
-        ("jupyter lab --port=1", {"JUPYTER_PORT": "2"}, "JUPYTER_PORT=2 and the command ask for different things (1)"),
-        ("ssh", {"GPUYARD_SERVICES": "jupyter"}, "GPUYARD_SERVICES=jupyter and the command ask for different things"),
-        ("ssh", {}, "asks for ssh but no key was given"),
+        ("jupyter lab --ServerApp.token=", {}, "option-is-setting", "JUPYTER_TOKEN"),
+        ("jupyter lab --NotebookApp.password=x", {}, "option-is-setting", "JUPYTER_PASSWORD_HASH"),
+        ("jupyter lab --ServerApp.base_url=/x", {}, "option-is-setting", "JUPYTER_BASE_URL"),
+        ("jupyter lab --ip=127.0.0.1", {}, "jupyter-address", "-p 127.0.0.1:"),
+        ("jupyter lab --ip ::1", {}, "jupyter-address", "::1"),
+        ("jupyter lab --port=x", {}, "setting-invalid", "JUPYTER_PORT is 'x'"),
+        ("jupyter lab --port=1", {"JUPYTER_PORT": "2"}, "settings-conflict", "JUPYTER_PORT=2"),
+        ("ssh", {"GPUYARD_SERVICES": "jupyter"}, "settings-conflict", "GPUYARD_SERVICES=jupyter"),
+        ("ssh", {}, "login-key-missing", "SSH_PUBLIC_KEY"),
     ],
 )
-def test_a_word_that_contradicts_is_refused(argv: str, env: dict[str, str], said: str) -> None:
-    """In one line, with the variable to use."""
+def test_a_word_that_contradicts_is_refused(argv: str, env: dict[str, str], id: str, named: str) -> None:
+    """In one line, with the variable or option to use."""
     with pytest.raises(Refusal) as refusal:
         read(env, *argv.split())
-    assert said in str(refusal.value)
+    assert refusal.value.id == id
+    assert named in str(refusal.value)
     assert refusal.value.code == 2
 
 
@@ -78,8 +80,9 @@ def test_a_word_starts_its_service_alone() -> None:
 
 def test_an_image_without_services_says_so() -> None:
     """In place of an SSH client that prints its usage."""
-    with pytest.raises(Refusal, match="asks for ssh, which this image does not ship"):
+    with pytest.raises(Refusal) as refusal:
         read({"SSH_PUBLIC_KEY": KEY}, "ssh", services=())
+    assert refusal.value.id == "service-not-in-image"
 
 
 @pytest.mark.parametrize(
@@ -103,5 +106,7 @@ def test_the_log_links_to_the_address_that_people_use(link: str, shown: str) -> 
 @pytest.mark.parametrize("link", ["127.0.0.1:9999", "http://h/path", "javascript:x", "http://a b"])
 def test_a_link_that_is_no_address_is_refused(link: str) -> None:
     """A path is the base URL's affair."""
-    with pytest.raises(Refusal, match="JUPYTER_LINK is "):
+    with pytest.raises(Refusal) as refusal:
         read({"JUPYTER_LINK": link})
+    assert refusal.value.id == "setting-invalid"
+    assert "JUPYTER_LINK" in str(refusal.value)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from entrypoints.gpuyard_start import main
-from entrypoints.gpuyard_start.errors import Refusal
+from entrypoints.gpuyard_start.errors import Notice, Refusal
 from entrypoints.gpuyard_start.jupyter import server
 from entrypoints.gpuyard_start.jupyter.config import Jupyter
-from entrypoints.gpuyard_start.log import render, style
+from entrypoints.gpuyard_start.log import Log, render, style
 from entrypoints.gpuyard_start.services import ports
 from entrypoints.gpuyard_start.user import runtime
 
@@ -39,8 +39,10 @@ def test_quiet_leaves_only_errors() -> None:
 def test_an_unknown_style_is_refused() -> None:
     """With the list of what there is; unset and empty mean text."""
     assert style({}) == style({"GPUYARD_LOG": ""}) == "text"
-    with pytest.raises(Refusal, match="expected one of text, json, quiet"):
+    with pytest.raises(Refusal) as refusal:
         style({"GPUYARD_LOG": "loud"})
+    assert refusal.value.id == "setting-invalid"
+    assert "text, json, quiet" in str(refusal.value)
 
 
 def test_commands_are_found_as_a_shell_finds_them(tmp_path: Path) -> None:
@@ -69,9 +71,40 @@ def test_a_taken_port_is_refused_with_the_variable_that_moves_it() -> None:
     """The line names port, service and variable."""
     with socket.create_server(("0.0.0.0", 0)) as listener:
         number = listener.getsockname()[1]
-        with pytest.raises(Refusal, match=f"port {number} for Jupyter is taken: .* -e JUPYTER_PORT=PORT"):
+        with pytest.raises(Refusal) as refusal:
             ports.check(number, "Jupyter", "JUPYTER_PORT")
+    assert refusal.value.id == "service-port-taken"
+    assert {str(number), "Jupyter"} <= set(str(refusal.value).split())
+    assert "JUPYTER_PORT" in str(refusal.value)
     ports.check(number, "Jupyter", "JUPYTER_PORT")
+
+
+@pytest.mark.skipif(not ports.has_ipv6(), reason="no IPv6 here")
+def test_a_port_that_is_taken_on_ipv6_alone_is_taken() -> None:
+    """Jupyter and sshd listen on both families."""
+    with socket.create_server(("::", 0), family=socket.AF_INET6) as listener:
+        assert ports.bind_fault(listener.getsockname()[1]) is not None
+
+
+def test_a_line_has_the_id_of_a_warning_or_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    """In brackets, and as a field of JSON; information has none."""
+    for chosen in ("text", "json"):
+        log = Log(chosen)
+        log.info("a")
+        log.warning("folder-unwritable", "b")
+        log.error("start-failed", "c")
+        log.say(Notice("shm-small", "d"))
+        log.say("e")
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.split(" ", 1)[1] for line in lines[:5]] == [
+        "INFO start: a",
+        "WARNING start[folder-unwritable]: b",
+        "ERROR start[start-failed]: c",
+        "WARNING start[shm-small]: d",
+        "INFO start: e",
+    ]
+    ids = [json.loads(line).get("id") for line in lines[5:]]
+    assert ids == [None, "folder-unwritable", "start-failed", "shm-small", None]
 
 
 def test_a_command_starts_with_a_fresh_process_signals() -> None:

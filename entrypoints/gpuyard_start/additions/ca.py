@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .. import settings
 from ..errors import Refusal
 from ..folder import make_folder
 
-VARIABLE = "GPUYARD_CA"
 SYSTEM = Path("/etc/ssl/certs/ca-certificates.crt")
 # Where the programs of the image look: OpenSSL and uv, requests, curl, git, pip, Node.
 READ_BY = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "NODE_EXTRA_CA_CERTS")
@@ -15,14 +15,16 @@ _BEGIN = b"-----BEGIN CERTIFICATE-----"
 
 
 def wanted(env: dict[str, str]) -> bytes | None:
-    """The certificates that were given. Refuses a file that holds none; changes nothing."""
-    text = env.get(VARIABLE, "").strip()
-    if not text:
+    """The certificates that were given. Refuses a file without any; changes nothing."""
+    file = settings.CA.read(env)
+    if file is None:
         return None
     try:
-        found = Path(text).read_bytes()
+        found = file.read_bytes()
     except OSError as error:
-        raise Refusal(f"{VARIABLE}={text} can't be read ({error.strerror}): expected a mounted file") from None
+        raise Refusal(
+            "certificates-unreadable", f"GPUYARD_CA={file} can't be read ({error.strerror}): expected a mounted file"
+        ) from None
     import ssl
 
     try:
@@ -31,8 +33,9 @@ def wanted(env: dict[str, str]) -> bytes | None:
         ssl.create_default_context(cadata=found.decode("ascii", "ignore"))
     except (ValueError, ssl.SSLError):
         raise Refusal(
-            f"{VARIABLE}={text} holds no certificate in PEM form: expected lines from BEGIN CERTIFICATE on"
-            " (a .der or .cer file: openssl x509 -inform der -in FILE -out ca.pem)"
+            "certificates-invalid",
+            f"GPUYARD_CA={file} has no certificate in PEM form: expected lines from BEGIN CERTIFICATE on"
+            " (a .der or .cer file: openssl x509 -inform der -in FILE -out ca.pem)",
         ) from None
     return found
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import places
+from .. import places, settings
 
-VARIABLE = "GPUYARD_CACHE"
 # What each program reads; a value of the user's own stays. pip, uv and Matplotlib follow the first.
 PLACES = {
     "XDG_CACHE_HOME": ".",
@@ -19,8 +18,8 @@ PLACES = {
 
 def wanted(env: dict[str, str], given: tuple[Path, ...] = ()) -> Path | None:
     """The folder that was asked for. Refuses one that can't be used; changes nothing. ``given``: will be ours."""
-    if (folder := places.chosen(env, VARIABLE, "/mnt/cache")) is not None:
-        places.refuse_unwritable(VARIABLE, folder, given)
+    if (folder := settings.CACHE.read(env)) is not None:
+        places.refuse_unwritable(settings.CACHE.name, folder, given)
     return folder
 
 

@@ -27,7 +27,9 @@ def find(stage: str, places: tuple[Path, ...] = PLACES) -> tuple[Path, ...]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            raise Refusal(f"{place / stage} can't be read ({error.strerror}): let other users enter it") from None
+            raise Refusal(
+                "hook-unusable", f"{place / stage} can't be read ({error.strerror}): let other users enter it"
+            ) from None
     for path in found:
         if stage == SETUP and os.geteuid() == 0 and not any(path.resolve().is_relative_to(p.resolve()) for p in places):
             raise Refusal(
@@ -35,9 +37,11 @@ def find(stage: str, places: tuple[Path, ...] = PLACES) -> tuple[Path, ...]:
                 f"hook {path} leads to {path.resolve()}: root runs only what lies in the folders of hooks",
             )
         if not _NAME.match(path.name):
-            raise Refusal(f"hook {path} has no name of the form 10-name.sh or 10-name.py: rename or remove it")
+            raise Refusal(
+                "hook-unusable", f"hook {path} has no name of the form 10-name.sh or 10-name.py: rename or remove it"
+            )
         if not path.is_file() or not os.access(path, os.X_OK):
-            raise Refusal(f"hook {path} is not executable: chmod +x it, or remove it")
+            raise Refusal("hook-unusable", f"hook {path} is not executable: chmod +x it, or remove it")
     return tuple(sorted(found, key=lambda path: (path.name, str(path))))
 
 
@@ -61,8 +65,10 @@ def run(found: tuple[Path, ...], env: dict[str, str], log: Log) -> None:
         fault = _fault(path, env)
         took = f"{time.monotonic() - begun:.1f} s"
         if fault is None:
-            log.info(f"hook {path} ended well after {took}")
+            log.info(f"hook {path} succeeded after {took}")
         elif path.name.endswith(".optional"):
-            log.warning(f"hook {path} {fault[0]} after {took}; it is optional, the start goes on")
+            log.warning(
+                "hook-optional-failed", f"hook {path} {fault[0]} after {took}; it is optional, the start goes on"
+            )
         else:
-            raise Refusal(f"hook {path} {fault[0]} after {took}", code=fault[1])
+            raise Refusal("hook-failed", f"hook {path} {fault[0]} after {took}", code=fault[1])

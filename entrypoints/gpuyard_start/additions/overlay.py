@@ -5,15 +5,16 @@ What is installed goes there, under the image's constraints; everything else is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 from pathlib import Path
 
-from .. import places
+from .. import places, settings
 from ..errors import Refusal
+from ..folder import make_folder
 
-VARIABLE = "GPUYARD_VENV"
 IMAGE = Path("/opt/venv")
 SYSTEM_PYTHON = "/usr/bin/python3"
 _PIP = "#!{python}\nimport sys\n\nfrom pip._internal.cli.main import main\n\nsys.exit(main())\n"
@@ -21,12 +22,14 @@ _PIP = "#!{python}\nimport sys\n\nfrom pip._internal.cli.main import main\n\nsys
 
 def wanted(env: dict[str, str], given: tuple[Path, ...] = ()) -> Path | None:
     """The folder that was asked for. Refuses one that can't be used; changes nothing. ``given``: will be ours."""
-    folder = places.chosen(env, VARIABLE, "/workspace/.venv")
+    folder = settings.VENV.read(env)
     if folder is None:
         return None
     if folder == IMAGE or IMAGE in folder.parents or folder == Path("/"):
-        raise Refusal(f"{VARIABLE} is '{folder}', which is the image's own: choose a folder on a volume")
-    places.refuse_unwritable(VARIABLE, folder, given)
+        raise Refusal(
+            "venv-unusable", f"GPUYARD_VENV is '{folder}', which is the image's own: choose a folder on a volume"
+        )
+    places.refuse_unwritable(settings.VENV.name, folder, given)
     _refuse_other_python(folder)
     return folder
 
@@ -40,10 +43,13 @@ def _refuse_other_python(folder: Path) -> None:
     if not folder.exists() or _site(folder).is_dir() or not any(folder.iterdir()):
         return
     if not (folder / "pyvenv.cfg").exists():
-        raise Refusal(f"{VARIABLE} is '{folder}', which holds something else: expected an empty or a new folder")
+        raise Refusal(
+            "venv-unusable", f"GPUYARD_VENV is '{folder}', which has other files: expected an empty or a new folder"
+        )
     raise Refusal(
-        f"{VARIABLE} is '{folder}', which was made for another Python than this image's"
-        f" {_site(folder).parent.name}: choose another folder, or remove that one"
+        "venv-other-python",
+        f"GPUYARD_VENV is '{folder}', which was made for another Python than this image's"
+        f" {_site(folder).parent.name}: choose another folder, or remove that one",
     )
 
 
@@ -61,7 +67,7 @@ def make(folder: Path) -> bool:
     told = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if told.returncode != 0:
         reason = (told.stderr or told.stdout).strip().splitlines()
-        raise Refusal(f"{VARIABLE}={folder} can't be made: {reason[-1] if reason else told.returncode}", code=1)
+        raise Refusal("venv-failed", f"{folder} can't be made: {reason[-1] if reason else told.returncode}", code=1)
     python = folder / "bin" / "python"
     _write(_site(folder) / "image.pth", f"import site; site.addsitedir({str(_site(IMAGE))!r})\n")
     _write(folder / "bin" / "pip", _PIP.format(python=python), 0o755)
@@ -73,6 +79,21 @@ def make(folder: Path) -> bool:
     }
     _write(folder / "share" / "jupyter" / "kernels" / "python3" / "kernel.json", json.dumps(kernel, indent=1) + "\n")
     return True
+
+
+def temporary() -> Path | None:
+    """An environment that ends with the container, made for a user who can't install into the image's, or None.
+
+    Where nothing can be executed, compiled packages would not load: there is none then.
+    """
+    if os.access(_site(IMAGE), os.W_OK | os.X_OK):
+        return None
+    with contextlib.suppress(OSError, Refusal):
+        folder = make_folder() / "venv"
+        if not os.statvfs(folder.parent).f_flag & os.ST_NOEXEC:
+            make(folder)
+            return folder
+    return None
 
 
 def entered(env: dict[str, str], folder: Path) -> dict[str, str]:

@@ -6,9 +6,14 @@ import math
 import os
 from pathlib import Path
 
+from ..errors import Notice
 from ..log import Log
 
 CGROUP = Path("/sys/fs/cgroup")
+SHM = Path("/dev/shm")
+# What verify's check of shared memory asks for, and what importing torch and one CUDA context take.
+_SHM_ENOUGH = 2**30
+_MEMORY_ENOUGH = 2 * 2**30
 _LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
 _UNLIMITED = 2**60
 
@@ -45,11 +50,30 @@ def processors(root: Path = CGROUP) -> int | None:
     return number if number < len(os.sched_getaffinity(0)) else None
 
 
+def small(root: Path = CGROUP, shm: Path = SHM) -> list[Notice]:
+    """A warning for each limit that is below what training needs."""
+    found = []
+    try:
+        info = os.statvfs(shm)
+        size = info.f_blocks * info.f_frsize
+    except OSError:
+        size = 0
+    if size < _SHM_ENOUGH:
+        said = f"{shm} has {size >> 20} MB, too little for DataLoader workers and NCCL: add --shm-size=8g"
+        found.append(Notice("shm-small", said))
+    limit = memory_limit(root)
+    if limit is not None and limit < _MEMORY_ENOUGH:
+        said = f"memory is limited to {limit >> 20} MB; torch and a GPU's context take about 2048 MB: raise --memory"
+        found.append(Notice("memory-small", said))
+    return found
+
+
 def tell(number: int, style: str) -> None:
-    """The log line about processes that the kernel ended."""
+    """Logs that the kernel ended processes because memory ran out."""
     limit = memory_limit()
     size = f"the container's limit of {limit / 2**30:.1f} GiB" if limit else "the machine's memory"
     Log(style).error(
+        "out-of-memory",
         f"out of memory: the kernel ended {number} process{'es' if number > 1 else ''} in this container, because"
-        f" {size} was reached: a notebook's kernel that 'died' is one; raise --memory or use smaller batches"
+        f" {size} was reached: a notebook's kernel that 'died' is one; raise --memory or use smaller batches",
     )

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
+from ..errors import Notice
+from ..log import Log
+
 TIME_LIMIT = 15.0
 # Without a device node there is no driver to wait for: the answer comes in about 10 ms.
 QUICK_LIMIT = 0.1
@@ -132,9 +135,9 @@ _CODES = {
     101: "a device in CUDA_VISIBLE_DEVICES does not exist",
     304: "a call to the operating system failed: the device nodes are there but can't be used",
     802: "not ready: NVIDIA Fabric Manager is not running on the host, or does not match the driver",
-    803: "driver library and kernel module differ: reboot the host, then make this container anew",
+    803: "driver library and kernel module differ: reboot the host, then create this container again",
     804: "a forward-compatibility libcuda.so.1 is loaded, which this GPU does not support: remove its folder",
-    999: "the driver is in a bad state, or device access was revoked: make the container anew, or reboot",
+    999: "the driver is in a bad state, or device access was revoked: create the container again, or reboot",
 }
 
 
@@ -144,7 +147,7 @@ def _broken(facts: Facts) -> str | None:
         library = "libcuda.so.1" if facts["libcuda"] else "libnvidia-ml.so.1"
         return f"the driver's library {library} is here, but no device node /dev/nvidia0: add --gpus all"
     if facts["closed"]:
-        return f"opening /dev/{facts['closed'][0]} is refused: access was revoked; make the container anew"
+        return f"opening /dev/{facts['closed'][0]} is refused: access was revoked; create the container again"
     if not facts["libcuda"]:
         partial = "NVIDIA_DRIVER_CAPABILITIES lacks compute"
         reason = partial if facts["libnvml"] else "no driver library was mounted"
@@ -157,21 +160,23 @@ def _broken(facts: Facts) -> str | None:
     return None
 
 
-def evaluate(facts: Facts | None, needs: str | None) -> tuple[str, str]:
-    """Level and words for what was seen. ``needs`` is the CUDA level that the image was built for."""
+def evaluate(facts: Facts | None, needs: str | None) -> str | Notice:
+    """A line for what was seen, or a warning. ``needs`` is the CUDA level that the image was built for."""
     if facts is None:
-        return "WARNING", "GPU: the driver did not answer (it hung or crashed): see 'verify --only driver'"
+        said = "GPU: the driver did not answer (it hung or crashed): see 'verify --only driver'"
+        return Notice("gpu-driver-silent", said)
     if not facts["devices"] and not facts["libcuda"] and not facts["libnvml"]:
-        return "INFO", "GPU: no GPU was given to this container: add --gpus all to use one"
+        return "GPU: no GPU was given to this container: add --gpus all to use one"
     if broken := _broken(facts):
-        return "WARNING", f"GPU: not usable: {broken}"
+        return Notice("gpu-unusable", f"GPU: not usable: {broken}")
     level = facts["cuda"] or 0
     names = facts["names"]
     listed = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
     text = f"GPU: {listed or 'no device'}; the driver supports CUDA {cuda_text(level)}"
     if needs and level // 1000 < int(needs.split(".")[0]):
-        return "WARNING", f"{text}, this image needs {needs}: update the host's driver or take an older line"
-    return "INFO", text
+        said = f"{text}, this image needs {needs}: update the host's driver or take an older line"
+        return Notice("gpu-driver-old", said)
+    return text
 
 
 def _needs(image: dict[str, object]) -> str | None:
@@ -180,15 +185,15 @@ def _needs(image: dict[str, object]) -> str | None:
     return found if isinstance(found, str) and re.match(r"\d+\.\d+", found) else None
 
 
-def announce(image: dict[str, object], write: Callable[[str, str], None]) -> None:
-    """Writes the verdict: at once without a device, else from the background when the driver has answered."""
+def announce(image: dict[str, object], log: Log) -> None:
+    """Logs the verdict: at once without a device, else from the background when the driver has answered."""
     if not device_nodes():
-        write(*evaluate(limited(probe, QUICK_LIMIT), _needs(image)))
+        log.say(evaluate(limited(probe, QUICK_LIMIT), _needs(image)))
         return
     child = os.fork()
     if child == 0:
         # An orphan, reaped by PID 1: the user's command gets no child that it did not make.
         if os.fork() == 0:
-            write(*evaluate(limited(probe, TIME_LIMIT), _needs(image)))
+            log.say(evaluate(limited(probe, TIME_LIMIT), _needs(image)))
         os._exit(0)
     os.waitpid(child, 0)

@@ -11,9 +11,9 @@ _CODES = {
     9: "finds no driver",
     15: "says that the GPU has fallen off the bus: look at the host's kernel log, and reboot it",
     16: "says that the GPU needs a reset",
-    18: "says that library and kernel module differ: reboot the host, then make this container anew",
-    999: "answers 'unknown error': device access was revoked (systemctl daemon-reload does that); make the"
-    " container anew",
+    18: "says that library and kernel module differ: reboot the host, then create this container again",
+    999: "answers 'unknown error': device access was revoked (systemctl daemon-reload does that); create"
+    " the container again",
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..config import WORKSPACE
 from ..gpu import limits, nvml
+from ..services import ports
 from .config import Jupyter
 
 # Beside the image's start: the shell that restores the one environment.
@@ -37,7 +38,9 @@ def _log(log_style: str) -> dict[str, object]:
 
 def _address(jupyter: Jupyter) -> dict[str, object]:
     """Where the server is found: port, path, certificate and the pages that may talk to it."""
-    found: dict[str, object] = {"ip": "0.0.0.0", "port": jupyter.port, "base_url": jupyter.base_url}
+    # Empty: every address of both families.
+    address = "" if ports.has_ipv6() else "0.0.0.0"
+    found: dict[str, object] = {"ip": address, "port": jupyter.port, "base_url": jupyter.base_url}
     if jupyter.certificate:
         found["certfile"] = str(jupyter.certificate)
         found["keyfile"] = str(jupyter.key or jupyter.certificate)

@@ -13,7 +13,8 @@ def _refuse_unreadable(variable: str, path: Path) -> None:
         path.open("rb").close()
     except OSError as error:
         raise Refusal(
-            f"{variable}={path} can't be read ({error.strerror}): mount it so that Jupyter's user may read it"
+            "tls-file-unreadable",
+            f"{variable}={path} can't be read ({error.strerror}): mount it so that Jupyter's user may read it",
         ) from None
 
 
@@ -32,6 +33,7 @@ def check(jupyter: Jupyter) -> None:
     except ssl.SSLError as error:
         reason = (error.reason or "not in PEM form").lower().replace("_", " ")
         raise Refusal(
+            "tls-unusable",
             f"JUPYTER_CERTFILE={jupyter.certificate} and its key {key} can't be used ({reason}): expected a"
-            " certificate and its own key, both in PEM form and without a passphrase"
+            " certificate and its own key, both in PEM form and without a passphrase",
         ) from None

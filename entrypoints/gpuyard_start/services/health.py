@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Refusal
-from ..folder import become_owner, find_folder
+from ..folder import drop_to_owner, find_folder, make_folder
 
 STATE = "state.json"
 TIME_LIMIT = 3.0
@@ -105,6 +106,15 @@ def write_state(folder: Path, state: State) -> None:
     fresh.replace(folder / STATE)
 
 
+def keep_gpu() -> None:
+    """Remembers that a GPU was given to a container that only runs a command: its health check then asks for it."""
+    from ..gpu import line, nvml
+
+    if line.device_nodes() and nvml.available():
+        with contextlib.suppress(OSError, Refusal):
+            write_state(make_folder(), State({}, gpu=True))
+
+
 def read_state(folder: Path | None) -> State:
     """What is on; nothing where the start made no note."""
     if folder is None or not (folder / STATE).exists():
@@ -113,7 +123,7 @@ def read_state(folder: Path | None) -> State:
         found = json.loads((folder / STATE).read_text("utf-8"))
         return State({name: Service(**facts) for name, facts in found["services"].items()}, bool(found["gpu"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Refusal(f"{folder / STATE} can't be used ({error})", code=1) from None
+        raise Refusal("state-damaged", f"{folder / STATE} can't be used ({error})", code=1) from None
 
 
 def faults(state: State) -> list[str]:
@@ -129,7 +139,7 @@ def faults(state: State) -> list[str]:
 def main() -> int:
     """Exit code 0 when all is well; else 1, with one line that Docker keeps."""
     if os.getuid() == 0:
-        become_owner()
+        drop_to_owner()
     try:
         state = read_state(find_folder())
     except Refusal as refusal:

@@ -53,7 +53,9 @@ def remove(folder: Path) -> None:
 def make_scan_folder(folder: Path, fatal: bool) -> Path:
     """The empty scan folder. ``fatal``: a service that keeps failing ends the container."""
     if running(folder):
-        raise Refusal("the services of this container are running already: stop it, or start another container", code=1)
+        raise Refusal(
+            "services-running", "this container's services are running already: stop it, or start another one", code=1
+        )
     # A container that was killed and is started again finds what the first start left.
     if any((folder / name).exists() for name in OURS):
         remove(folder)

@@ -20,7 +20,9 @@ def host_keys(settings: config.Ssh, private: Path, log: Log) -> tuple[Path, ...]
     if not found and daemon.writable(settings.host_keys):
         found = (daemon.make_host_key(settings.host_keys),)
     elif not found:
-        log.warning(f"SSH: {settings.host_keys} can't be written to: this container's host key ends with it")
+        log.warning(
+            "host-key-temporary", f"SSH: {settings.host_keys} can't be written to: the host key ends with the container"
+        )
         found = (daemon.make_host_key(private),)
     copies = tuple(key if key.parent == private else daemon.private_copy(key, private) for key in found)
     for copy in copies:
@@ -66,5 +68,5 @@ def set_up_services(wanted: config.Config, user: runtime.User, variables: dict[s
     elif config.SSH in wanted.offered and not wanted.command:
         log.info('SSH is off: -e SSH_PUBLIC_KEY="$(cat ~/.ssh/id_ed25519.pub)" -p 2222:2222 turns it on')
     scan_folder.add_memory(scan)
-    health.write_state(folder, health.State(on, bool(line.device_nodes()) and nvml.available()))
+    health.write_state(folder, health.State(on, gpu=bool(line.device_nodes()) and nvml.available()))
     return scan

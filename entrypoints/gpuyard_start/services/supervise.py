@@ -80,7 +80,7 @@ def give_up(log: Log, scan: Path, service: str, ended: Ended) -> int:
     """Says why, and ends the container unless a command runs in it; s6's code for 'do not start again'."""
     fatal = scan_folder.is_fatal(scan.parent)
     reason = f"{service} failed {TOO_MANY} times within {WINDOW:g} s, last with {ended}: see its lines above"
-    log.error(reason + ("; the container ends" if fatal else "; it stays off, your command goes on"))
+    log.error("service-gave-up", reason + ("; the container ends" if fatal else "; it stays off, your command goes on"))
     if fatal:
         (scan.parent / "verdict").write_text(str(ended.exit_code), "utf-8")
         subprocess.run(["/usr/bin/s6-svscanctl", "-t", str(scan)], check=False)
@@ -101,7 +101,9 @@ def finish(argv: list[str], style: str) -> int:
         return give_up(log, scan, service, ended)
     wait = wait_before(failures)
     again = f"in {wait:g} s" if wait else "now"
-    log.warning(f"{service} ended ({ended}); it is started again {again} (failure {failures} of {TOO_MANY})")
+    log.warning(
+        "service-ended", f"{service} ended ({ended}); it is started again {again} (failure {failures} of {TOO_MANY})"
+    )
     rest(Path.cwd(), wait)
     return 0
 
@@ -121,8 +123,9 @@ def lost(scan: Path, signal: int, style: str) -> int:
     """Says that the supervisor itself was killed; the code to end with."""
     folder = scan.parent
     alone = scan_folder.is_fatal(folder)
-    outcome = "the container ends" if alone else "JupyterLab and SSH are started again no more, your command goes on"
-    Log(style, "start").error(f"the services' supervisor was killed by signal {signal}: {outcome}")
+    outcome = "the container ends" if alone else "JupyterLab and SSH are not restarted any more, your command goes on"
+    log = Log(style, "start")
+    log.error("supervisor-killed", f"the services' supervisor was killed by signal {signal}: {outcome}")
     if alone:
         scan_folder.remove(folder)
     return 128 + signal

@@ -19,7 +19,7 @@ SSHD = "/usr/sbin/sshd"
 KEYGEN = "/usr/bin/ssh-keygen"
 NEW_KEY = "ssh_host_ed25519_key"
 
-# Modern algorithms only. curve25519 stays, unless told otherwise, for clients without post-quantum key exchange.
+# Modern algorithms only. curve25519 is for clients without post-quantum key exchange; GPUYARD_SSH_STRICT drops it.
 _POST_QUANTUM = ("sntrup761x25519-sha512", "sntrup761x25519-sha512@openssh.com")
 _CLASSIC = ("curve25519-sha256", "curve25519-sha256@libssh.org")
 _SETTINGS = """\
@@ -64,7 +64,7 @@ def installed() -> Release:
     try:
         told = subprocess.run([SSHD, "-V"], capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Refusal(f"{SSHD} does not run ({error}): the image is damaged", code=1) from None
+        raise Refusal("image-damaged", f"{SSHD} does not run ({error}): pull or build the image again", 1) from None
     found = re.search(r"OpenSSH_(\d+)\.(\d+)", told.stdout + told.stderr)
     return Release(int(found[1]), int(found[2])) if found else Release(0, 0)
 
@@ -100,7 +100,7 @@ def _run_keygen(*arguments: str) -> str:
     told = subprocess.run([KEYGEN, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if told.returncode != 0:
         reason = (told.stderr or told.stdout).strip().splitlines()
-        raise Refusal(f"ssh-keygen failed: {reason[-1] if reason else told.returncode}", code=1)
+        raise Refusal("host-key-unusable", f"ssh-keygen failed: {reason[-1] if reason else told.returncode}", 1)
     return told.stdout
 
 
@@ -129,8 +129,9 @@ def refuse_useless_folder(folder: Path, named: bool, given: tuple[Path, ...] = (
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     if not places.usable(nearest, given):
         raise Refusal(
-            f"the folder of host keys {folder} holds none and can't be written to by uid {os.geteuid()}: make it"
-            " writable, put a key into it with ssh-keygen, or leave it out for a key that ends with the container"
+            "host-keys-unwritable",
+            f"the folder of host keys {folder} is empty and can't be written to by uid {os.geteuid()}: make it"
+            " writable, put a key into it with ssh-keygen, or leave it out for a key that ends with the container",
         )
 
 
@@ -159,8 +160,9 @@ def private_copy(source: Path, target_folder: Path) -> Path:
         content = source.read_bytes()
     except OSError as error:
         raise Refusal(
+            "host-key-unusable",
             f"host key {source} can't be read ({error.strerror}): make it readable for uid {os.getuid()},"
-            " or name another folder with GPUYARD_HOST_KEYS"
+            " or name another folder with GPUYARD_HOST_KEYS",
         ) from None
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as out:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from .. import settings
 from ..errors import Refusal
 from ..values import read_file
 
@@ -21,7 +22,7 @@ KEY_TYPES = (
     "sk-ecdsa-sha2-nistp256@openssh.com",
 )
 MIN_RSA_BITS = 2048
-VARIABLES = ("SSH_PUBLIC_KEY", "PUBLIC_KEY")
+VARIABLES = (settings.KEY.name, settings.OTHER_KEY.name)
 _EXPECTED = "expected one public key such as 'ssh-ed25519 AAAA… name'"
 
 
@@ -95,7 +96,7 @@ def fault(line: str) -> str | None:
 
 
 def read_lines(origin: str, text: str) -> list[KeyLine]:
-    """The keys in a text; refuses it, with the origin and the line's number, if one line is no key."""
+    """The keys in a text; refuses it, with origin and line number, if a line is not a key."""
     found = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -103,7 +104,7 @@ def read_lines(origin: str, text: str) -> list[KeyLine]:
             continue
         if "\0" in line or (wrong := fault(line)) is not None:
             wrong = "a zero byte" if "\0" in line else wrong
-            raise Refusal(f"{origin}, line {number}: {wrong}; {_EXPECTED}")
+            raise Refusal("login-key-invalid", f"{origin}, line {number}: {wrong}; {_EXPECTED}")
         found.append(KeyLine(line, origin))
     return found
 
@@ -117,11 +118,13 @@ def _read_file(path: Path) -> str | None:
     except OSError as error:
         if not isinstance(error, IsADirectoryError) and not _is_folder(path):
             raise Refusal(
+                "login-key-file-unusable",
                 f"{path} can't be read ({error.strerror}): let other users read it (chmod a+r), or give the"
-                " key with -e SSH_PUBLIC_KEY=…, or leave SSH off with -e GPUYARD_SERVICES=jupyter"
+                " key with -e SSH_PUBLIC_KEY=…, or leave SSH off with -e GPUYARD_SERVICES=jupyter",
             ) from None
     raise Refusal(
-        f"{path} is a folder: expected a file of public keys (Docker makes a folder when the host's file is missing)"
+        "login-key-file-unusable",
+        f"{path} is a folder: expected a file of public keys (Docker makes a folder when the host's file is missing)",
     )
 
 

@@ -12,33 +12,29 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from .. import settings
 from ..errors import Refusal
-from ..folder import become_owner, find_folder, make_folder
+from ..folder import drop_to_owner, find_folder, make_folder
 from ..secret_names import is_secret
 
 FILE = "environment"
 SHELL = "/bin/bash"
 PROGRAM = Path(__file__).resolve().parents[2] / "session"
-PASS = "GPUYARD_PASS"
 # What runs in a session is ended before Jupyter and sshd are when memory runs out.
 OOM_SCORE = "500"
 # Each session has its own.
 _PER_SESSION = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "MAIL", "TERM"})
-# These have done their work when the start is over.
-_SPENT = frozenset(
-    {
-        *("SSH_PUBLIC_KEY", "PUBLIC_KEY", "JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE", "JUPYTER_PASSWORD_HASH"),
-        *("JUPYTER_LINK", "GPUYARD_HOST_KEYS", PASS),
-    }
-)
+_SPENT = frozenset(setting.name for setting in settings.TABLE if setting.spent)
 
 
 def select(env: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """What sessions get, and the names of the secrets that they do not get."""
-    passed = {name.strip() for name in env.get(PASS, "").split(",") if name.strip()}
+    passed = set(settings.PASS.read(env))
     for name in sorted(passed):
         if name not in env:
-            raise Refusal(f"{PASS} names {name}, which is not set: add -e {name}=…, or leave it out")
+            raise Refusal(
+                "pass-unset", f"GPUYARD_PASS names {name}, which is not set: add -e {name}=…, or leave it out"
+            )
     given = {k: v for k, v in env.items() if k not in _PER_SESSION | _SPENT}
     secrets = tuple(sorted(name for name in given if is_secret(name) and name not in passed))
     return {name: value for name, value in given.items() if name not in secrets}, secrets
@@ -83,7 +79,7 @@ def enter(arguments: list[str]) -> NoReturn:
     """Becomes the shell of a session. ``arguments`` are those that a login shell gets: none, or ``-c`` and a text."""
     if os.getuid() == 0 and find_folder() is None:
         # ``docker exec`` comes in as whom the container was started as, not as whom it became.
-        become_owner()
+        drop_to_owner()
     try:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
     except OSError:

@@ -1,11 +1,11 @@
-"""Folders of a home that can't be written to, though the home can: Docker makes such for mounts below them."""
+"""Folders of a home that can't be written to although the home can: Docker makes such for mounts below them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from ..errors import Refusal
+from ..errors import Notice, Refusal
 from ..folder import make_folder
 
 # The variable that moves each, and the one that keeps the old place searched.
@@ -37,7 +37,7 @@ def _closed(folder: Path) -> bool:
     return not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK)
 
 
-def moved(env: dict[str, str]) -> tuple[dict[str, str], str | None]:
+def moved(env: dict[str, str]) -> tuple[dict[str, str], Notice | None]:
     """The environment in which programs write beside such folders, and the line that says so."""
     home = Path(env.get("HOME") or "/")
     closed = [move for move in _MOVES if move[0] not in env and _closed(home / move[1])]
@@ -49,10 +49,10 @@ def moved(env: dict[str, str]) -> tuple[dict[str, str], str | None]:
         beside = make_folder() / "home"
         beside.mkdir(mode=0o700, exist_ok=True)
     except (Refusal, OSError):
-        return env, f"{said}: give them to that user on the host"
+        return env, Notice("home-folders-unwritable", f"{said}: give them to that user on the host")
     changed = dict(env)
     for variable, place, searched in closed:
         changed[variable] = str(beside / place)
         if searched:
             changed[searched] = ":".join(filter(None, (str(home / place), env.get(searched))))
-    return changed, f"{said}: what belongs there goes to {beside} and ends with the container"
+    return changed, Notice("home-folders-unwritable", f"{said}: {beside} is used instead, and ends with the container")

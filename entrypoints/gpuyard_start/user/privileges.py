@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import Refusal
+from ..errors import Notice, Refusal
 from ..ssh import sessions
 from . import mounts, names, nofollow
 from .users import HOME, PASSWD, Target, listable
@@ -48,8 +48,9 @@ def acting_as(target: Target | None) -> Iterator[None]:
         _switch(target.uid, target.gid, _kept_groups(), saved=0)
     except PermissionError:
         raise Refusal(
+            "capabilities-missing",
             f"root can't become uid {target.uid} here: add --cap-add SETUID --cap-add SETGID, or leave root"
-            f" out with --user {target.uid}:{target.gid}"
+            f" out with --user {target.uid}:{target.gid}",
         ) from None
     try:
         yield
@@ -140,23 +141,27 @@ def to_give(target: Target | None, home: Path = HOME) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((*(path for path, _ in _own(target, home)), *target.give)))
 
 
-def give(target: Target, home: Path = HOME) -> list[str]:
+def give(target: Target, home: Path = HOME) -> list[Notice]:
     """Hands them to the target; the warnings."""
-    faults: list[str] = []
+    faults: list[Notice] = []
     for path, descriptor in _own(target, home):
         try:
             nofollow.chown(descriptor, target.uid, target.gid)
         except OSError as error:
             # Where the whole image is read-only, the line about the home says so once.
             if error.errno != errno.EROFS and not faults:
-                faults.append(f"{path} can't be given to uid {target.uid} ({error.strerror})")
+                faults.append(_not_given(path, target, error))
     for path in target.give:
         try:
             with nofollow.opened(path, folder=True) as descriptor:
                 nofollow.chown(descriptor, target.uid, target.gid)
         except OSError as error:
-            faults.append(f"{path} can't be given to uid {target.uid} ({error.strerror})")
+            faults.append(_not_given(path, target, error))
     return faults
+
+
+def _not_given(path: Path, target: Target, error: OSError) -> Notice:
+    return Notice("folder-not-given", f"{path} can't be given to uid {target.uid} ({error.strerror})")
 
 
 def _give_streams(target: Target) -> None:
@@ -168,22 +173,22 @@ def _give_streams(target: Target) -> None:
                 os.fchown(number, target.uid, -1)
 
 
-def drop(target: Target) -> None:
-    """Becomes the target, with no way back."""
+def drop_root(target: Target) -> None:
+    """Switches to the target's ids and gives up every capability for good. Raises Refusal where that fails."""
     _give_streams(target)
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in range(_LAST_CAPABILITY + 1):
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     _switch(target.uid, target.gid, _kept_groups(), saved=-1)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        raise Refusal("no_new_privs can't be set: the kernel is too old", code=1)
+        raise Refusal("root-kept", "no_new_privs can't be set: the kernel is too old", code=1)
     with contextlib.suppress(OSError):
         os.setresuid(0, 0, 0)
-        raise Refusal("root could not be given up", code=1)
+        raise Refusal("root-kept", "root could not be given up", code=1)
 
 
-def become_user(target: Target) -> list[str]:
-    """The whole change from root to the target; the warnings for the log."""
+def change_user(target: Target) -> list[Notice]:
+    """The whole change from root to the target, its name and its files included; the warnings for the log."""
     warnings = []
     changed = target.before is None or (target.uid, target.gid, target.name) != (
         target.before.pw_uid, target.before.pw_gid, target.before.pw_name,
@@ -191,7 +196,7 @@ def become_user(target: Target) -> list[str]:
     if changed and listable(target):
         list_user(target)
     elif changed and not (names.possible(target.uid) and names.give(target.uid, target.gid, HOME, sessions.PROGRAM)):
-        warnings.append(f"{PASSWD} is mounted or read-only: uid {target.uid} has no name here")
+        warnings.append(Notice("user-unnamed", f"{PASSWD} is mounted or read-only: uid {target.uid} has no name here"))
     warnings += give(target)
-    drop(target)
+    drop_root(target)
     return warnings

@@ -9,7 +9,8 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import Refusal
+from .. import settings
+from ..errors import Notice, Refusal
 from ..folder import make_folder
 from . import mounts, namespaces, users
 
@@ -40,12 +41,12 @@ def current_user(env: dict[str, str]) -> User:
     return User(uid, entry.pw_name, Path(entry.pw_dir))
 
 
-def become(target: users.Target) -> User:
-    """The user that root will be."""
+def future_user(target: users.Target) -> User:
+    """The user that root will become."""
     return User(target.uid, target.name if users.listable(target) else None, users.HOME)
 
 
-def environment(env: dict[str, str], user: User, dropped: bool = False) -> tuple[dict[str, str], str | None]:
+def environment(env: dict[str, str], user: User, dropped: bool = False) -> tuple[dict[str, str], Notice | None]:
     """The environment with a home that can be written to, and what to say where the given one could not.
 
     ``dropped``: the engine gave root's home, which is not ours any more.
@@ -65,13 +66,13 @@ def environment(env: dict[str, str], user: User, dropped: bool = False) -> tuple
         replacement = make_folder() / "home"
         replacement.mkdir(mode=0o700, exist_ok=True)
     except (Refusal, OSError):
-        return changed, f"{why}; add --tmpfs /tmp:exec for a home"
+        return changed, Notice("home-unusable", f"{why}; add --tmpfs /tmp:exec for a home")
     changed["HOME"] = str(replacement)
-    return changed, f"{why}; HOME is {replacement}"
+    return changed, Notice("home-unusable", f"{why}; HOME is {replacement}")
 
 
-def temporary(env: dict[str, str]) -> tuple[dict[str, str], str | None]:
-    """The environment with a folder for temporary files, and what to say where /tmp is none."""
+def temporary(env: dict[str, str]) -> tuple[dict[str, str], Notice | None]:
+    """The environment with a folder for temporary files, and what to say where /tmp can't be used."""
     if env.get("TMPDIR") or os.access("/tmp", os.W_OK | os.X_OK):
         return env, None
     why = "/tmp can't be written to"
@@ -79,9 +80,10 @@ def temporary(env: dict[str, str]) -> tuple[dict[str, str], str | None]:
         replacement = make_folder() / "tmp"
         replacement.mkdir(mode=0o700, exist_ok=True)
     except (Refusal, OSError):
-        return env, f"{why}, nor any place beside it: add --tmpfs /tmp:exec"
+        return env, Notice("tmp-unwritable", f"{why}, nor any place beside it: add --tmpfs /tmp:exec")
     found = {**env, "TMPDIR": str(replacement), "TMUX_TMPDIR": str(replacement)}
-    return found, f"{why}: TMPDIR is {replacement}, where programs can't be built; add --tmpfs /tmp:exec"
+    said = f"{why}: TMPDIR is {replacement}, where programs can't be built; add --tmpfs /tmp:exec"
+    return found, Notice("tmp-unwritable", said)
 
 
 def raise_open_files() -> None:
@@ -111,9 +113,9 @@ def _advice(folder: Path, found: os.stat_result, uid: int, rooted: bool) -> str:
     if namespaces.is_strange(found.st_uid):
         return f"that is any user of the host outside of this container's user namespace: {chown}, or add --userns host"
     if found.st_uid == 0:
-        given = f"-e {users.CHOWN}={folder}"
+        given = f"-e {settings.CHOWN.name}={folder}"
         return f"{chown}, or add {given if rooted else '--user root ' + given}"
-    numbers = f"-e {users.UID[0]}={found.st_uid} -e {users.GID[0]}={found.st_gid}"
+    numbers = f"-e {settings.UID.name}={found.st_uid} -e {settings.GID.name}={found.st_gid}"
     if rooted:
         return f"start with {numbers}"
     return f"start with --user {found.st_uid}:{found.st_gid}, or with --user root {numbers}"
@@ -133,7 +135,7 @@ def unwritable(folder: Path, uid: int, rooted: bool) -> str | None:
     return f"{folder} can't be written to by uid {uid}: it belongs to {owner}; {_advice(folder, found, uid, rooted)}"
 
 
-def mount_faults(user: User, rooted: bool, services: bool) -> list[str]:
+def mount_faults(user: User, rooted: bool, services: bool) -> list[Notice]:
     """A line for each folder of the user's that can't be written to. Data and models may be read-only."""
     mounted = mounts.points()
     found = []
@@ -142,5 +144,5 @@ def mount_faults(user: User, rooted: bool, services: bool) -> list[str]:
         if not needed and (folder not in mounted or os.statvfs(folder).f_flag & os.ST_RDONLY):
             continue
         if fault := unwritable(folder, user.uid, rooted):
-            found.append(fault)
+            found.append(Notice("folder-unwritable", fault))
     return found

@@ -10,18 +10,12 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from .. import settings
 from ..errors import Refusal
-from ..values import flag
 from . import mounts, namespaces, nofollow
 
 HOME = Path("/home/trainer")
 PASSWD = Path("/etc/passwd")
-UID = ("GPUYARD_UID", "NB_UID")
-GID = ("GPUYARD_GID", "NB_GID")
-NAME = ("GPUYARD_USER", "NB_USER")
-CHOWN = "GPUYARD_CHOWN"
-# The last number means "no change" to the kernel.
-_LARGEST_ID = 2**32 - 2
 _USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
 _MAY_BE_GIVEN = (Path("/workspace"), Path("/mnt"), HOME)
 
@@ -41,76 +35,73 @@ def image_entry() -> pwd.struct_passwd | None:
     return next((entry for entry in pwd.getpwall() if entry.pw_dir == str(HOME)), None)
 
 
-def _given(env: dict[str, str], names: tuple[str, ...]) -> tuple[str, str] | None:
-    """Name and value of the setting; refuses two names that disagree."""
-    found = [(name, env[name].strip()) for name in names if env.get(name, "").strip()]
-    if len({value for _, value in found}) > 1:
-        raise Refusal(f"{' and '.join(f'{name}={value}' for name, value in found)} disagree: give one of them")
-    return found[0] if found else None
-
-
-def _number(env: dict[str, str], names: tuple[str, ...]) -> int | None:
-    if (found := _given(env, names)) is None:
-        return None
-    name, text = found
-    if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST_ID):
-        raise Refusal(f"{name} is '{text}': expected a number from 0 to {_LARGEST_ID}, as 'id' prints it")
-    return int(text)
-
-
 def _refuse_outside(kind: str, number: int, setting: str) -> None:
     """A user namespace may hold a part of the numbers only."""
     if not namespaces.exists(kind, number):
         last = max(part.here + part.length for part in namespaces.ranges(kind)) - 1
         raise Refusal(
+            "id-outside-namespace",
             f"{setting} is {number}, but this container's user namespace has numbers up to {last} only: choose one of"
-            " those, or add --userns host"
+            " those, or add --userns host",
         )
 
 
 def _name(env: dict[str, str], before: pwd.struct_passwd | None) -> str:
     own = before.pw_name if before else "trainer"
-    if (found := _given(env, NAME)) is None or found[1] == own:
+    setting, name = settings.USER.given(env)
+    if name in ("", own):
         return own
-    setting, name = found
     if not _USER_NAME.match(name):
-        raise Refusal(f"{setting} is '{name}': expected lower-case letters, digits, - and _, at most 32")
+        raise Refusal(
+            "setting-invalid", f"{setting} is '{name}': expected lower-case letters, digits, - and _, at most 32"
+        )
     users, groups = {entry.pw_name for entry in pwd.getpwall()}, {entry.gr_name for entry in grp.getgrall()}
     if name in users | groups:
-        raise Refusal(f"{setting} is '{name}', which is taken in this image: choose another name")
+        raise Refusal("user-taken", f"{setting} is '{name}', which is taken in this image: choose another name")
     return name
 
 
-def _refuse_taken(uid: int, before: pwd.struct_passwd | None) -> None:
+def _refuse_taken(setting: str, uid: int, before: pwd.struct_passwd | None) -> None:
     if before is None or uid == before.pw_uid:
         return
     with contextlib.suppress(KeyError):
         holder = pwd.getpwuid(uid)
-        raise Refusal(f"uid {uid} is '{holder.pw_name}' in this image: choose another GPUYARD_UID")
+        raise Refusal("user-taken", f"{setting} is {uid}, which is '{holder.pw_name}' in this image: choose another")
 
 
 def _folders(env: dict[str, str]) -> tuple[Path, ...]:
     """The folders that ``GPUYARD_CHOWN`` names; only the user's own places may be given away."""
     found = []
-    for text in filter(None, (part.strip() for part in env.get(CHOWN, "").split(","))):
+    for text in settings.CHOWN.read(env):
         folder = Path(os.path.normpath(text))
         if not any(place in (folder, *folder.parents) for place in _MAY_BE_GIVEN) or folder == Path("/mnt"):
-            raise Refusal(f"{CHOWN} names '{text}': expected {Path('/workspace')}, or folders below it, /mnt or {HOME}")
+            raise Refusal(
+                "chown-place",
+                f"GPUYARD_CHOWN names '{text}': expected /workspace, or folders below it, /mnt or {HOME}",
+            )
         if link := nofollow.first_link(folder):
-            raise Refusal("chown-link", f"{CHOWN} names '{text}', but {link} is a link: name the folder itself")
+            raise Refusal("chown-link", f"GPUYARD_CHOWN names '{text}', but {link} is a link: name the folder itself")
         if not folder.is_dir():
-            raise Refusal(f"{CHOWN} names '{text}', which is no folder: mount it, or leave it out")
+            raise Refusal(
+                "chown-place", f"GPUYARD_CHOWN names '{text}', which is not a folder: mount it, or leave it out"
+            )
         found.append(folder)
     return tuple(found)
 
 
 def _refuse_without_root(env: dict[str, str], uid: int, gid: int) -> None:
-    for names, own in ((UID, uid), (GID, gid)):
-        if (wanted := _number(env, names)) is not None and wanted != own:
-            raise Refusal(f"{names[0]}={wanted} needs a start as root, but this is uid {uid}: add --user root")
-    for name in (*NAME, CHOWN):
-        if env.get(name, "").strip() not in ("", "trainer"):
-            raise Refusal(f"{name} needs a start as root, but this is uid {uid}: add --user root")
+    for setting, own in ((settings.UID, uid), (settings.GID, gid)):
+        if (wanted := setting.read(env)) is not None and wanted != own:
+            _refuse_root_needed(f"{setting.given(env)[0]}={wanted}", uid)
+    name, value = settings.USER.given(env)
+    if value not in ("", "trainer"):
+        _refuse_root_needed(f"{name}={value}", uid)
+    if settings.CHOWN.read(env):
+        _refuse_root_needed(settings.CHOWN.name, uid)
+
+
+def _refuse_root_needed(setting: str, uid: int) -> None:
+    raise Refusal("root-needed", f"{setting} needs a start as root, but this is uid {uid}: add --user root")
 
 
 def target(env: dict[str, str], uid: int, gid: int) -> Target | None:
@@ -118,25 +109,30 @@ def target(env: dict[str, str], uid: int, gid: int) -> Target | None:
     if uid != 0:
         _refuse_without_root(env, uid, gid)
         return None
-    allowed = flag(env, "GPUYARD_ALLOW_ROOT")
-    wanted, group, folders = _number(env, UID), _number(env, GID), _folders(env)
-    if wanted is None and group is None and not folders and _given(env, NAME) is None:
+    allowed = settings.ALLOW_ROOT.read(env)
+    wanted, group, folders = settings.UID.read(env), settings.GID.read(env), _folders(env)
+    if wanted is None and group is None and not folders and not settings.USER.given(env)[1]:
         if allowed:
             return None
         raise Refusal(
-            "the container was started as root: leave out --user to be trainer (uid 1000), give -e GPUYARD_UID=UID"
-            " to become that user, or say GPUYARD_ALLOW_ROOT=yes"
+            "root-not-allowed",
+            "the container was started as root: leave out --user to be trainer (uid 1000), add -e GPUYARD_UID=UID"
+            " to become that user, or -e GPUYARD_ALLOW_ROOT=yes to stay root",
         )
     before = image_entry()
     chosen = wanted if wanted is not None else before.pw_uid if before else 1000
     if chosen == 0:
         if allowed:
             return None
-        raise Refusal("GPUYARD_UID is 0, which is root: choose your own uid ('id -u'), or say GPUYARD_ALLOW_ROOT=yes")
-    _refuse_taken(chosen, before)
+        raise Refusal(
+            "root-not-allowed",
+            f"{settings.UID.given(env)[0]} is 0, which is root: choose your own uid ('id -u'), or add"
+            " -e GPUYARD_ALLOW_ROOT=yes",
+        )
+    _refuse_taken(settings.UID.given(env)[0], chosen, before)
     chosen_group = group if group is not None else before.pw_gid if before else chosen
-    _refuse_outside("uid", chosen, UID[0])
-    _refuse_outside("gid", chosen_group, GID[0])
+    _refuse_outside("uid", chosen, settings.UID.given(env)[0])
+    _refuse_outside("gid", chosen_group, settings.GID.given(env)[0])
     return Target(chosen, chosen_group, _name(env, before), before, folders)
 
 

@@ -31,7 +31,9 @@ for folder in reversed(jupyter_config_path()):
         except ConfigFileNotFound:
             continue
         except Exception as error:
-            log.warning(f"{loader.full_filename} is left out: {type(error).__name__}: {error}")
+            log.warning(
+                "jupyter-config-ignored", f"{loader.full_filename} is left out: {type(error).__name__}: {error}"
+            )
 ours = json.loads((Path(__file__).parent / "settings.json").read_text("utf-8"))
 # One of the user's lists stays beside ours, which would replace it as a whole.
 ours["ServerApp"]["jpserver_extensions"] = {

@@ -20,10 +20,17 @@ from gpuyard.image import build as building
 from gpuyard.image import sizes
 from gpuyard.publish import release_page
 from gpuyard.publish.release_page import Release
+<<<<<<< HEAD
 from gpuyard.render import commands_page, markdown, messages_page
 from gpuyard.store.store import Store
 
 TABLES = {"docs/choose-a-tag.md": ("images",), "docs/support.md": ("gpus",)}
+=======
+from gpuyard.render import markdown, messages_page, settings_table
+from gpuyard.store.store import Store
+
+TABLES = {"README.md": ("images",), "docs/support.md": ("gpus",), "docs/containers.md": ("settings",)}
+>>>>>>> 37256c2 (One table of the container's settings, from which both tables of the docs are generated; an id for every refusal and warning of the start)
 """Which generated tables stand between markers in which page."""
 
 
@@ -53,7 +60,8 @@ def page(
 
 def generated(catalogue: Catalogue, name: str) -> str:
     """The text between the markers of that name."""
-    return release_page.images(catalogue) if name == "images" else markdown.drivers_and_gpus(catalogue)
+    makers = {"images": release_page.images, "gpus": markdown.drivers_and_gpus}
+    return settings_table.table() if name == "settings" else makers[name](catalogue)
 
 
 def release(product: Product, file: Path | None) -> Release:

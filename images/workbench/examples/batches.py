@@ -89,7 +89,7 @@ class Loader:
             num_workers=workers,
             # Small batches are cheap to keep, and the step does not wait when a worker loses its processor for a while.
             prefetch_factor=8 if workers else None,
-            worker_init_fn=_stand_apart,
+            worker_init_fn=_own_process_group,
             # Without one of its own it would draw from the generator of the model's dropout.
             generator=torch.Generator(),
             timeout=60 if workers else 0,
@@ -110,6 +110,6 @@ def _as_tensors(made: tuple[tuple[Any, ...], Any]) -> Batch:
     return Batch(tuple(torch.from_numpy(array) for array in inputs), torch.from_numpy(targets))
 
 
-def _stand_apart(_worker: int) -> None:
+def _own_process_group(_worker: int) -> None:
     """A signal to the whole process group is for the training, which ends its workers itself."""
     os.setpgid(0, 0)

@@ -34,15 +34,17 @@ def test_hooks_of_both_places_run_in_the_order_of_their_names(
     out, err = capfd.readouterr()
     assert out == ""
     assert err.index("said-10-one.sh") < err.index("said-20-two.py") < err.index("said-30-three.sh")
-    assert "20-two.py ended well after 0." in err
+    assert "20-two.py succeeded after 0." in err
 
 
 def test_a_hook_that_fails_ends_the_start_with_its_code(tmp_path: Path) -> None:
     """By name; those after it do not run."""
     hook(tmp_path, "10-fails.sh", "exit 7")
     hook(tmp_path, "20-never.sh", f"touch {tmp_path}/ran")
-    with pytest.raises(Refusal, match=r"10-fails.sh failed with exit code 7 after 0\.") as refusal:
+    with pytest.raises(Refusal) as refusal:
         hooks.run(hooks.find(hooks.START, (tmp_path,)), {}, Log())
+    assert refusal.value.id == "hook-failed"
+    assert "10-fails.sh" in str(refusal.value)
     assert refusal.value.code == 7
     assert not (tmp_path / "ran").exists()
 
@@ -52,41 +54,40 @@ def test_an_optional_hook_may_fail(tmp_path: Path, capfd: pytest.CaptureFixture[
     hook(tmp_path, "10-fails.sh.optional", "kill -9 $$")
     hook(tmp_path, "20-runs.sh", f"/usr/bin/touch {tmp_path}/ran")
     hooks.run(hooks.find(hooks.START, (tmp_path,)), {}, Log())
-    assert "was killed by signal 9 after 0.0 s; it is optional, the start goes on" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "WARNING start[hook-optional-failed]: " in told
+    assert "signal 9" in told
     assert (tmp_path / "ran").exists()
 
 
 def test_a_hook_that_is_no_program_ends_the_start(tmp_path: Path) -> None:
     """Executable, but without a first line that names a program."""
     hook(tmp_path, "10-x.sh").write_bytes(b"\x00\x01")
-    with pytest.raises(Refusal, match=r"can't be executed \(Exec format error\): does its first line") as refusal:
+    with pytest.raises(Refusal) as refusal:
         hooks.run(hooks.find(hooks.START, (tmp_path,)), {}, Log())
-    assert refusal.value.code == 126
+    assert (refusal.value.id, refusal.value.code) == ("hook-failed", 126)
 
 
 @pytest.mark.parametrize(
-    ("name", "mode", "said"),
-    [
-        ("10-x.sh", 0o644, "is not executable: chmod"),
-        ("10-x.sh.optional", 0o644, "is not executable: chmod"),
-        ("x.sh", 0o755, "has no name of the form 10-name.sh"),
-        ("10-x.sh~", 0o755, "has no name of the form"),
-        ("10-x.rb", 0o755, "has no name of the form"),
-    ],
+    ("name", "mode"),
+    [("10-x.sh", 0o644), ("10-x.sh.optional", 0o644), ("x.sh", 0o755), ("10-x.sh~", 0o755), ("10-x.rb", 0o755)],
 )
-def test_what_is_no_hook_is_refused_before_anything_runs(tmp_path: Path, name: str, mode: int, said: str) -> None:
+def test_what_is_no_hook_is_refused_before_anything_runs(tmp_path: Path, name: str, mode: int) -> None:
     """A step that silently does not happen would be found out much later."""
     hook(tmp_path, "00-first.sh")
     hook(tmp_path, name, mode=mode)
-    with pytest.raises(Refusal, match=said):
+    with pytest.raises(Refusal) as refusal:
         hooks.find(hooks.START, (tmp_path,))
+    assert refusal.value.id == "hook-unusable"
+    assert name in str(refusal.value)
 
 
 def test_a_folder_with_a_hooks_name_is_refused(tmp_path: Path) -> None:
     """Docker makes one for a mount whose file is missing."""
     (tmp_path / hooks.START / "10-x.sh").mkdir(parents=True)
-    with pytest.raises(Refusal, match="is not executable"):
+    with pytest.raises(Refusal) as refusal:
         hooks.find(hooks.START, (tmp_path,))
+    assert refusal.value.id == "hook-unusable"
     assert hooks.find(hooks.SETUP, (tmp_path, Path("/dev/null"))) == ()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,11 +64,39 @@ def test_a_limit_of_memory_is_read_in_both_versions(
     assert limits.memory_limit(group(tmp_path, files)) == expected
 
 
+@pytest.mark.parametrize(
+    ("shm", "limit", "ids"),
+    [
+        (64 << 20, None, ["shm-small"]),
+        (64 << 20, 512 << 20, ["shm-small", "memory-small"]),
+        (1 << 30, 2 << 30, []),
+        (8 << 30, (2 << 30) - 1, ["memory-small"]),
+    ],
+)
+def test_limits_below_what_training_needs_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shm: int, limit: int | None, ids: list[str]
+) -> None:
+    """Docker's default for shared memory; a memory limit that importing torch reaches."""
+    size = SimpleNamespace(f_blocks=shm >> 12, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: size)
+    found = limits.small(group(tmp_path, {"memory.max": "max" if limit is None else str(limit)}))
+    assert [notice.id for notice in found] == ids
+    named = {"shm-small": shm, "memory-small": limit}
+    assert all(f" {(named[notice.id] or 0) >> 20} MB" in notice.message for notice in found)
+
+
+def test_no_shared_memory_at_all_is_named(tmp_path: Path) -> None:
+    """A folder that is missing counts as none."""
+    found = limits.small(group(tmp_path, {}), tmp_path / "none")
+    assert [notice.id for notice in found] == ["shm-small"]
+
+
 def test_memory_that_ran_out_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     """With the number of processes; an error, so that a quiet log has it too."""
     limits.tell(2, "quiet")
     said = capfd.readouterr().err
-    assert "ERROR start: out of memory: the kernel ended 2 processes in this container" in said
+    assert "ERROR start[out-of-memory]: " in said
+    assert " 2 processes " in said
     assert said.count("\n") == 1
 
 

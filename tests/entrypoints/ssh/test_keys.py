@@ -52,6 +52,7 @@ def test_a_line_that_is_no_key_is_refused_with_its_number(line: str, said: str) 
     with pytest.raises(Refusal) as refusal:
         keys.read_lines("SSH_PUBLIC_KEY", f"{ED25519}\n\n{line}\n")
     message = str(refusal.value)
+    assert refusal.value.id == "login-key-invalid"
     assert message.startswith("SSH_PUBLIC_KEY, line 3: ")
     assert said in message
     assert "expected one public key" in message
@@ -75,8 +76,10 @@ def test_keys_from_all_sources_are_collected_once(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_key_files_place_is_refused(tmp_path: Path) -> None:
     """Docker makes a folder where a mounted file does not exist on the host; the message says so."""
-    with pytest.raises(Refusal, match="is a folder: expected a file of public keys"):
+    with pytest.raises(Refusal) as refusal:
         keys.collect({}, (tmp_path,))
+    assert refusal.value.id == "login-key-file-unusable"
+    assert str(tmp_path) in str(refusal.value)
 
 
 def test_a_fingerprint_is_the_one_that_ssh_keygen_shows(tmp_path: Path) -> None:

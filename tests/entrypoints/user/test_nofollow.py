@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.gpuyard_start import folder, values
+from entrypoints.gpuyard_start import folder, settings, values
 from entrypoints.gpuyard_start.errors import Refusal
 from entrypoints.gpuyard_start.user import mounts, names, nofollow, privileges, users
 
@@ -36,9 +36,9 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder_that_is_named_through_a_link_is_refused(volume: Path, named: str) -> None:
     """Wherever in the path the link stands."""
     with pytest.raises(Refusal) as refusal:
-        users.target({users.CHOWN: f"{volume}/{named}"}, 0, 0)
+        users.target({settings.CHOWN.name: f"{volume}/{named}"}, 0, 0)
     assert refusal.value.id == "chown-link"
-    assert users.target({users.CHOWN: f"{volume}/real/ssh"}, 0, 0) is not None
+    assert users.target({settings.CHOWN.name: f"{volume}/real/ssh"}, 0, 0) is not None
 
 
 def target(*give: Path) -> users.Target:
@@ -162,5 +162,5 @@ def test_root_becomes_only_the_owner_that_a_folder_names(base: Path, monkeypatch
         place = base / folder._folder_name(name)
         place.mkdir(mode=0o700)
         os.chown(place, uid, uid)
-    folder.become_owner()
+    folder.drop_to_owner()
     assert became == [5000]
