@@ -64,7 +64,7 @@ STARTS = (
     Bad({"GPUYARD_LOG": "loud"}, "setting-invalid", "GPUYARD_LOG"),
     # Jupyter.
     Bad({"JUPYTER_TOKEN": ""}, "token-empty", "JUPYTER_TOKEN"),
-    Bad({"JUPYTER_TOKEN": "a b"}, "expected plain ASCII without blanks"),
+    Bad({"JUPYTER_TOKEN": "a b"}, "token-invalid", "token"),
     Bad({"JUPYTER_TOKEN_FILE": "/run/secrets/none"}, "token-file-unusable", "JUPYTER_TOKEN_FILE"),
     Bad({"JUPYTER_TOKEN_FILE": "/dev/null"}, "token-file-unusable", "JUPYTER_TOKEN_FILE"),
     Bad({"JUPYTER_PASSWORD_HASH": "letmein"}, "password-hash-invalid", "JUPYTER_PASSWORD_HASH"),
@@ -86,7 +86,7 @@ STARTS = (
     Bad({"GPUYARD_SSH_PORT": "0", "SSH_PUBLIC_KEY": KEY}, "setting-invalid", "GPUYARD_SSH_PORT"),
     Bad({"GPUYARD_SSH_PORT": TAKEN, "SSH_PUBLIC_KEY": KEY}, "service-port-taken", TAKEN, code=1),
     Bad({"GPUYARD_HOST_KEYS": "keys", "SSH_PUBLIC_KEY": KEY}, "setting-invalid", "GPUYARD_HOST_KEYS"),
-    Bad({"GPUYARD_HOST_KEYS": "/tls", "SSH_PUBLIC_KEY": KEY}, "the folder of host keys /tls holds none and can't be"),
+    Bad({"GPUYARD_HOST_KEYS": "/tls", "SSH_PUBLIC_KEY": KEY}, "host-keys-unwritable", "/tls"),
     Bad({"GPUYARD_SSH_STRICT": "a bit", "SSH_PUBLIC_KEY": KEY}, "setting-invalid", "GPUYARD_SSH_STRICT"),
     Bad({"SSH_PUBLIC_KEY": KEY}, "ssh-user", "GPUYARD_SERVICES", user="300:300"),
     # What else a start is told.

@@ -65,17 +65,14 @@ def test_a_command_that_is_stopped_gets_the_signal_itself(run_container: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "said"),
-    [
-        (["no-such-program"], 127, "command 'no-such-program' not found: it is not on PATH"),
-        (["--gpus", "all"], 2, "options of docker run stand before the image's name"),
-    ],
+    ("command", "code", "id"),
+    [(["no-such-program"], 127, "command-not-found"), (["--gpus", "all"], 2, "option-after-image")],
 )
-def test_a_command_that_cannot_run_is_one_line(run: Run, command: list[str], code: int, said: str) -> None:
+def test_a_command_that_cannot_run_is_one_line(run: Run, command: list[str], code: int, id: str) -> None:
     """With the code that a shell gives, and nothing on standard output."""
     ended = run(*command)
     assert (ended.code, ended.stdout) == (code, "")
-    assert said in ended.stderr
+    assert f"start[{id}]: " in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 
@@ -93,8 +90,9 @@ def test_root_is_root_where_it_was_said(run: Run) -> None:
 
 def test_logs_can_be_json_or_quiet(run: Run) -> None:
     """Each JSON line is an object; quiet says nothing while all is well."""
-    said = run("true", environment={"GPUYARD_LOG": "json"}).stderr.splitlines()
-    assert [json.loads(line)["message"] for line in said] == [NO_GPU]
+    first, second = map(json.loads, run("true", environment={"GPUYARD_LOG": "json"}).stderr.splitlines())
+    assert first["message"] == NO_GPU
+    assert (second["level"], second["id"]) == ("WARNING", "shm-small")
     assert run("true", environment={"GPUYARD_LOG": "quiet"}).stderr == ""
 
 
