@@ -20,17 +20,10 @@ from gpuyard.image import build as building
 from gpuyard.image import sizes
 from gpuyard.publish import release_page
 from gpuyard.publish.release_page import Release
-<<<<<<< HEAD
-from gpuyard.render import commands_page, markdown, messages_page
+from gpuyard.render import commands_page, markdown, messages_page, settings_table
 from gpuyard.store.store import Store
 
-TABLES = {"docs/choose-a-tag.md": ("images",), "docs/support.md": ("gpus",)}
-=======
-from gpuyard.render import markdown, messages_page, settings_table
-from gpuyard.store.store import Store
-
-TABLES = {"README.md": ("images",), "docs/support.md": ("gpus",), "docs/containers.md": ("settings",)}
->>>>>>> 37256c2 (One table of the container's settings, from which both tables of the docs are generated; an id for every refusal and warning of the start)
+TABLES = {"docs/choose-a-tag.md": ("images",), "docs/support.md": ("gpus",), "docs/containers.md": ("settings",)}
 """Which generated tables stand between markers in which page."""
 
 
