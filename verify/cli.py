@@ -16,6 +16,7 @@ from verify import cases
 from verify.claims import BadClaims, load_claims
 from verify.engine import registry
 from verify.engine.early import without_required_gpu
+from verify.engine.gpus import count_gpus
 from verify.engine.profiles import PROFILES, Plan, UnknownProfile, find_profile, plan_only, plan_profile
 from verify.engine.run import run_checks
 from verify.engine.verdict import NOT_RUN, PASSED, USAGE, exit_code, verdict_text
@@ -23,7 +24,6 @@ from verify.engine.watch import watch
 from verify.environment import page
 from verify.explain import explain, list_checks
 from verify.model import Claims, Finding, Level, Status, Verdict
-from verify.probes.gpu_signs import count_gpus
 from verify.report.output import UnwritableReport, open_output
 from verify.report.results import build
 

@@ -20,6 +20,11 @@ class Meaning:
 _RECREATE = "recreate the container with --gpus all; if it stays, restart the host"
 
 CUDA: Dict[int, Meaning] = {
+    2: Meaning(
+        "the GPU has no memory left: other processes hold it",
+        "nvidia-smi on the host shows which process holds it; end that process",
+        Owner.HOST,
+    ),
     3: Meaning(
         "the driver could not initialise",
         "check nvidia-smi on the host; reload the driver or restart the host",
@@ -49,6 +54,11 @@ CUDA: Dict[int, Meaning] = {
         "a GPU was asked for by a number that does not exist",
         "unset CUDA_VISIBLE_DEVICES or name GPUs that nvidia-smi -L lists",
         Owner.START,
+    ),
+    214: Meaning(
+        "the GPU met a memory error that it cannot correct",
+        "on the host: end what runs on the GPU, then nvidia-smi --gpu-reset -i INDEX, or restart",
+        Owner.HOST,
     ),
     304: Meaning(
         "an operating system call of the driver failed: a device node is missing or cannot be opened",

@@ -10,7 +10,7 @@ from verify.codes import CUDA, NVML, Meaning
 from verify.engine.registry import UnknownName, all_needs, unknown_text
 from verify.model import Check, Probe
 
-CODES: Dict[str, Mapping[int, Meaning]] = {"cuda-init": CUDA, "nvml": NVML}
+CODES: Dict[str, Mapping[int, Meaning]] = {"cuda-init": CUDA, "cuda-context": CUDA, "nvml": NVML}
 
 
 def list_checks(checks: List[Check], required: Collection[str]) -> str:

@@ -11,6 +11,8 @@ HOME = "/usr/lib/x86_64-linux-gnu"
 """Where the container toolkit mounts the host's driver."""
 COMPAT = "/usr/local/cuda/compat"
 STUBS = "/usr/local/cuda/lib64/stubs"
+PLUGIN = "/usr/local/nvidia/lib64"
+"""Where GKE's device plugin mounts it; the loader does not look there."""
 NODES = ("nvidia0", "nvidiactl", "nvidia-uvm")
 READ_WRITE = {"permissions": "rwm", "fileMode": 0o666}
 
@@ -104,6 +106,36 @@ FAULTS: tuple[Fault, ...] = (
     Fault("ecc", "gpu-health", Owner.HOST, ("2 uncorrected memory", "--gpu-reset"), {**WORKING, "STUB_ECC": "2"}),
     Fault("remap", "gpu-health", Owner.HOST, ("waits to be remapped", "--gpu-reset"), {**WORKING, "STUB_REMAP": "1"}),
     Fault("heat", "gpu-health", Owner.HOST, ("held down by heat", "fans"), {**WORKING, "STUB_SLOW": "64"}),
+    Fault(
+        "no-context",
+        "cuda-context",
+        Owner.HOST,
+        ("cuDevicePrimaryCtxRetain answers 999", "modprobe nvidia_uvm"),
+        {**WORKING, "STUB_CONTEXT": "999"},
+    ),
+    Fault(
+        "no-memory",
+        "cuda-context",
+        Owner.HOST,
+        ("cuMemAlloc_v2 answers 2", "no memory left", "nvidia-smi on the host"),
+        {**WORKING, "STUB_ALLOC": "2"},
+    ),
+    Fault(
+        "no-gpu-listed",
+        "cuda-context",
+        Owner.START,
+        ("the driver lists no GPU", "unset CUDA_VISIBLE_DEVICES", "--gpus all"),
+        {**WORKING, "STUB_GPUS": "0"},
+    ),
+    Fault(
+        "driver-folder",
+        "libcuda",
+        Owner.START,
+        (f"libcuda.so.1 is in {PLUGIN}", f"LD_LIBRARY_PATH={PLUGIN}"),
+        WORKING,
+        cuda=PLUGIN,
+        nvml=PLUGIN,
+    ),
     Fault("gpu-lost", "nvml", Owner.HOST, ("fell off the bus", "Xid"), {**WORKING, "STUB_LOST": "1"}),
     Fault(
         "hidden", "visible-devices", Owner.START, ("hides every GPU", "unset"), {**WORKING, "CUDA_VISIBLE_DEVICES": ""}

@@ -1,5 +1,7 @@
 /* A stand-in for the NVIDIA driver library: cuInit answers STUB_CUINIT (default 100),
- * the CUDA level is STUB_DRVVER (default 99080), STUB_CRASH=1 dies of SIGBUS, STUB_HANG=1 never answers. */
+ * the CUDA level is STUB_DRVVER (default 99080), STUB_CRASH=1 dies of SIGBUS, STUB_HANG=1 never answers.
+ * It lists STUB_GPUS GPUs (default 1), a context is answered with STUB_CONTEXT and an allocation with STUB_ALLOC
+ * (default 0); STUB_LOSES=1 gives back other bytes than were written. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +27,45 @@ int cuDriverGetVersion(int *version) {
 }
 
 int cuDeviceGetCount(int *count) {
-  *count = 0;
+  *count = code() ? 0 : number("STUB_GPUS", 1);
   return code();
+}
+
+int cuDeviceGet(int *device, int index) {
+  *device = index;
+  return 0;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  *context = (void *)(long)(device + 1);
+  return number("STUB_CONTEXT", 0);
+}
+
+int cuCtxSetCurrent(void *context) { return context ? 0 : 201; }
+
+static unsigned char written;
+
+int cuMemAlloc_v2(unsigned long long *block, size_t size) {
+  *block = size ? 4096 : 0;
+  return number("STUB_ALLOC", 0);
+}
+
+int cuMemsetD8_v2(unsigned long long block, unsigned char value, size_t size) {
+  written = number("STUB_LOSES", 0) ? 0 : value;
+  return block && size ? 0 : 1;
+}
+
+int cuMemcpyDtoH_v2(void *target, unsigned long long source, size_t size) {
+  (void)source;
+  memset(target, written, size);
+  return 0;
+}
+
+int cuMemFree_v2(unsigned long long block) { return block == 4096 ? 0 : 1; }
+
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  (void)device;
+  return 0;
 }
 
 int cuGetExportTable(const void **table, const void *id) {

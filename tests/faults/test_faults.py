@@ -9,7 +9,7 @@ import pytest
 from gpuyard.catalogue.table import Catalogue
 from tests.containers import Outcome
 from tests.faults.conftest import VerifyWith, finding
-from tests.faults.faults import FAULTS, Fault
+from tests.faults.faults import FAULTS, PLUGIN, Fault
 
 pytestmark = [pytest.mark.image, pytest.mark.full]
 CHAIN = ("verify", "--only", "loader-path,driver")
@@ -36,7 +36,13 @@ def test_a_driver_without_a_fault_passes(with_fault: VerifyWith) -> None:
     """The good case of all of them: the same stand-ins, nothing wrong."""
     outcome = with_fault("whole", *CHAIN)
     assert outcome.code == 0, outcome.stdout
-    assert opening(outcome) == "All 8 required checks passed."
+    assert opening(outcome) == "All 9 required checks passed."
+
+
+def test_the_remedy_for_a_driver_in_another_folder_works(with_fault: VerifyWith) -> None:
+    """What verify says to set makes the whole chain pass."""
+    outcome = with_fault("driver-folder", *CHAIN, environment={"LD_LIBRARY_PATH": PLUGIN})
+    assert outcome.code == 0, outcome.stdout
 
 
 def test_an_old_driver_is_told_which_tags_it_can_run(with_fault: VerifyWith, table: Catalogue) -> None:

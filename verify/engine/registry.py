@@ -11,7 +11,7 @@ from verify.checks.compute import compile, dataloader, libraries, matmul, operat
 from verify.checks.compute import gpu as compute_gpu
 from verify.checks.container import limits, network, process, shm, surroundings
 from verify.checks.distributed import data_parallel, ranks
-from verify.checks.driver import devices, driver, gpu, gpu_health
+from verify.checks.driver import context, devices, driver, gpu, gpu_health
 from verify.checks.image import environment, imports, loaded, native, packages, torch_libs, variables
 from verify.checks.train import learning, speed
 from verify.model import Check, Isolation, Level
@@ -34,6 +34,7 @@ _CHAIN: List[Check] = [
     *loaded.AFTER_IMPORT,
     *devices.CHECKS,
     *driver.CHECKS,
+    *context.CHECKS,
     *gpu_health.CHECKS,
     *gpu.CHECKS,
     *libraries.CHECKS,

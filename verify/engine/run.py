@@ -88,7 +88,7 @@ def blocker(check: Check, found: Dict[str, Finding]) -> Optional[Verdict]:
             continue
         root: str = finding.verdict.data.get("blocked_by") or need
         if finding.verdict.status is Status.SKIP and root == need:
-            return Verdict(Status.SKIP, finding.verdict.observed, remedy=finding.verdict.remedy)
+            return replace(finding.verdict, expected="")
         return Verdict(
             Status.SKIP,
             f"blocked by {root}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Sequence
 
 from verify.model import Finding, Status
@@ -64,7 +65,7 @@ def _not_run(findings: Sequence[Finding]) -> str:
     """The first required check that could not run and, where that is the reason, that there is no GPU."""
     silent = [f for f in findings if f.required and f.verdict.status in (Status.SKIP, Status.UNKNOWN)]
     plain = [f for f in silent if not f.verdict.data.get("blocked_by")]
-    gpu = [f for f in plain if f.level.on_gpu and f.verdict.status is Status.SKIP]
+    gpu = [f for f in plain if f.verdict.data.get("no_gpu")]
     others = [f for f in plain if f not in gpu] or ([] if gpu else silent)
     parts = []
     if others:
@@ -83,9 +84,9 @@ def _passed(findings: Sequence[Finding]) -> str:
     sides = f" ({len(required) - outside} inside the container, {outside} from outside)" if outside else ""
     text = "The required check passed" if len(required) == 1 else f"All {len(required)} required checks passed"
     text += f"{sides}."
-    skipped = [f for f in findings if f.verdict.status is Status.SKIP]
-    if skipped:
-        text += f" Not checked here: {len(skipped)} ({skipped[-1].verdict.observed})."
+    reasons = Counter(f.verdict.observed for f in findings if f.verdict.status is Status.SKIP)
+    if reasons:
+        text += " Not checked here: " + "; ".join(f"{count} ({reason})" for reason, count in reasons.items()) + "."
     return text
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 from verify.probes.gpu_signs import DRIVER, NVML
 from verify.probes.system import read
+
+CONTEXT_BLOCK = 16 << 20
+WRITTEN, ONE = 0x5A, ctypes.c_size_t(1)
 
 
 def load(name: str) -> Tuple[Any, Dict[str, Any]]:
@@ -39,6 +42,44 @@ def ask_driver() -> Dict[str, Any]:
     facts["level"] = number.value
     facts["code"] = library.cuInit(0)
     return facts
+
+
+def ask_context() -> Dict[str, Any]:
+    """A context and a small allocation on each GPU through the driver's own API: the call that failed, or none.
+
+    ``trouble`` is the call before any GPU, ``devices`` has one entry for each GPU.
+    """
+    library, facts = load(DRIVER)
+    if library is None:
+        return facts
+    count = ctypes.c_int(0)
+    for name, given in (("cuInit", 0), ("cuDeviceGetCount", ctypes.byref(count))):
+        code = getattr(library, name)(given)
+        if code:
+            return {**facts, "trouble": {"call": name, "code": code}, "devices": []}
+    return {**facts, "trouble": None, "devices": [_use(library, index) for index in range(count.value)]}
+
+
+def _use(library: Any, index: int) -> Dict[str, Any]:
+    """Take a block of one GPU's memory, write it, read its last byte and give everything back."""
+    device, context, block = ctypes.c_int(0), ctypes.c_void_p(), ctypes.c_ulonglong(0)
+    size, last = ctypes.c_size_t(CONTEXT_BLOCK), ctypes.c_ubyte(0)
+    # The calls of a program that uses the GPU, each with its arguments; the block's address is known after its own.
+    calls: Tuple[Tuple[str, Callable[[], Tuple[Any, ...]]], ...] = (
+        ("cuDeviceGet", lambda: (ctypes.byref(device), index)),
+        ("cuDevicePrimaryCtxRetain", lambda: (ctypes.byref(context), device)),
+        ("cuCtxSetCurrent", lambda: (context,)),
+        ("cuMemAlloc_v2", lambda: (ctypes.byref(block), size)),
+        ("cuMemsetD8_v2", lambda: (block, ctypes.c_ubyte(WRITTEN), size)),
+        ("cuMemcpyDtoH_v2", lambda: (ctypes.byref(last), ctypes.c_ulonglong(block.value + CONTEXT_BLOCK - 1), ONE)),
+        ("cuMemFree_v2", lambda: (block,)),
+        ("cuDevicePrimaryCtxRelease_v2", lambda: (device,)),
+    )
+    for name, arguments in calls:
+        code = getattr(library, name)(*arguments())
+        if code:
+            return {"index": index, "call": name, "code": code, "held": False}
+    return {"index": index, "call": "", "code": 0, "held": last.value == WRITTEN}
 
 
 def ask_nvml() -> Dict[str, Any]:

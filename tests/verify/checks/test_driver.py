@@ -13,12 +13,13 @@ from tests.verify.suite import CLAIMS, NO_CLAIMS, verify
 from verify.checks.driver import devices, driver
 from verify.codes import CUDA, cuda_meaning, nvml_meaning
 from verify.model import Owner, Status
-from verify.probes.gpu_signs import driver_version
+from verify.probes.gpu_signs import DRIVER_FOLDERS, any_sign, driver_version, gpu_signs
 from verify.probes.libraries import mapped_file
 
 NOTHING: dict[str, Any] = {
     "nodes": [],
     "libraries": [],
+    "elsewhere": {},
     "host_driver": "",
     "visible": "all",
     "loaded": False,
@@ -88,6 +89,8 @@ def test_a_library_without_nodes_is_a_partial_sign() -> None:
         ({**GIVEN["opened"], "/dev/nvidia0": "EPERM"}, "systemd reload"),
         ({**GIVEN["opened"], "/dev/nvidia0": "EACCES"}, "no permission"),
         ({**GIVEN["opened"], "/dev/nvidiactl": "EIO"}, "EIO"),
+        ({**GIVEN["opened"], "/dev/nvidia-uvm": "EIO"}, "cannot open /dev/nvidia-uvm (EIO)"),
+        ({**GIVEN["opened"], "/dev/nvidia-uvm": "EPERM"}, "cannot open /dev/nvidia-uvm (EPERM)"),
         ({"/dev/nvidia0": "ok", "/dev/nvidiactl": "ok"}, "/dev/nvidia-uvm"),
     ],
 )
@@ -96,6 +99,79 @@ def test_a_node_that_does_not_open_is_named(opened: dict[str, str], words: str) 
     verdict = devices.evaluate_nodes({**GIVEN, "opened": opened}, CLAIMS)
     assert verdict.status is Status.FAIL
     assert words in verdict.observed
+
+
+def test_a_node_that_nothing_needs_may_stay_closed() -> None:
+    """nvidia-modeset is for displays."""
+    opened = {**GIVEN["opened"], "/dev/nvidia-modeset": "EPERM"}
+    assert devices.evaluate_nodes({**GIVEN, "opened": opened}, CLAIMS).status is Status.PASS
+
+
+EIGHT = [f"/dev/nvidia{number}" for number in range(8)]
+SLURM = {
+    **GIVEN,
+    "nodes": [*EIGHT, *NODES[1:]],
+    "opened": {**dict.fromkeys(EIGHT, "EPERM"), "/dev/nvidia3": "ok", **dict.fromkeys(NODES[1:], "ok")},
+    "numbers": dict.fromkeys([*EIGHT, *NODES[1:]], "c 195:0"),
+    "cuda_visible": "0",
+}
+"""One of eight GPUs was allocated; the device cgroup refuses the others (Slurm's ConstrainDevices)."""
+
+
+def test_gpus_of_other_jobs_are_not_a_fault() -> None:
+    """Slurm shows all nodes and lets one be opened; NVML answers for that one, or says no permission for the others."""
+    verdict = devices.evaluate_nodes(SLURM, CLAIMS)
+    assert verdict.status is Status.PASS
+    assert verdict.observed == "1 GPU nodes open; 7 more are not allocated to this job (EPERM)"
+    one = {**SLURM, "count": 1, "devices": [{"index": 0, "code": 0}]}
+    assert driver.evaluate_nvml(one, CLAIMS).status is Status.PASS
+    counted = [{"index": number, "code": 0 if number == 3 else 4} for number in range(8)]
+    assert driver.evaluate_nvml({**SLURM, "count": 8, "devices": counted}, CLAIMS).status is Status.PASS
+
+
+def test_an_allocation_smaller_than_what_is_named_fails() -> None:
+    """Two are named and one opens: whoever started the job has to act. NVML must answer for what was allocated."""
+    verdict = devices.evaluate_nodes({**SLURM, "cuda_visible": "0,1"}, CLAIMS)
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.START)
+    assert "CUDA_VISIBLE_DEVICES=0,1 names 2" in verdict.observed
+    assert "srun --gpus 2" in verdict.remedy
+    lost = driver.evaluate_nvml({**SLURM, "count": 0}, CLAIMS)
+    assert (lost.status, lost.owner) == (Status.FAIL, Owner.HOST)
+
+
+def test_gpus_that_are_all_refused_are_a_fault() -> None:
+    """A systemd reload takes all of them away: nobody else has them."""
+    opened = {**SLURM["opened"], **dict.fromkeys(EIGHT, "EPERM")}
+    verdict = devices.evaluate_nodes({**SLURM, "opened": opened}, CLAIMS)
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.HOST)
+
+
+@pytest.mark.parametrize(("check", "library"), [("libcuda", "libcuda.so.1"), ("nvml", "libnvidia-ml.so.1")])
+def test_a_driver_where_the_loader_does_not_look_gets_its_own_remedy(check: str, library: str) -> None:
+    """GKE's device plugin mounts it in /usr/local/nvidia/lib64; more capabilities would not help."""
+    place = "/usr/local/nvidia/lib64"
+    facts = {**NOTHING, "nodes": NODES, "elsewhere": {library: place}}
+    verdict = {"libcuda": driver.evaluate_libcuda, "nvml": driver.evaluate_nvml}[check](facts, CLAIMS)
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.START)
+    assert verdict.observed == f"{library} is in {place}, where the loader does not look"
+    assert f"LD_LIBRARY_PATH={place}" in verdict.remedy
+    assert "--gpus" not in verdict.remedy
+
+
+@pytest.mark.parametrize("folder", DRIVER_FOLDERS)
+def test_a_driver_off_the_loaders_path_is_a_sign_with_its_place(tmp_path: Path, folder: str) -> None:
+    """Where platforms mount it; with ld.so.conf naming the folder it is on the path."""
+    place = tmp_path / folder.lstrip("/")
+    place.mkdir(parents=True)
+    (place / "libcuda.so.1").touch()
+    signs = gpu_signs(tmp_path)
+    assert signs["elsewhere"] == {"libcuda.so.1": folder}
+    assert signs["libraries"] == []
+    assert any_sign(signs)
+    (tmp_path / "etc").mkdir(exist_ok=True)
+    (tmp_path / "etc/ld.so.conf").write_text(folder + "\n")
+    assert gpu_signs(tmp_path)["libraries"] == ["libcuda.so.1"]
+    assert gpu_signs(tmp_path)["elsewhere"] == {}
 
 
 @pytest.mark.parametrize("value", ["", "-1", "7", "0,1"])
@@ -267,6 +343,32 @@ def test_nvml_answers_its_driver(tmp_path: Path) -> None:
     compile_stub(tmp_path, "libnvidia-ml.so.1")
     assert ask(tmp_path, "nvml")["observed"] == "driver 999.88.77, 1 GPUs"
     assert "nvmlInit answers 18" in ask(tmp_path, "nvml", STUB_NVML="18")["observed"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "words", "owner"),
+    [
+        ({"STUB_CONTEXT": "999"}, "GPU 0: cuDevicePrimaryCtxRetain answers 999", Owner.HOST),
+        ({"STUB_CONTEXT": "46"}, "busy or unavailable", Owner.HOST),
+        ({"STUB_ALLOC": "2"}, "GPU 0: cuMemAlloc_v2 answers 2: the GPU has no memory left", Owner.HOST),
+        ({"STUB_GPUS": "0"}, "the driver lists no GPU", Owner.START),
+        ({"STUB_LOSES": "1"}, "GPU 0: memory does not hold what was written", Owner.HOST),
+    ],
+)
+def test_a_driver_that_starts_and_cannot_be_used_fails(
+    stub: Path, environment: dict[str, str], words: str, owner: Owner
+) -> None:
+    """The group that a prologue runs sees it: without a context and memory no program works."""
+    found = ask(stub, "cuda-context", STUB_CUINIT="0", **environment)
+    assert (found["status"], found["owner"], found["exit_code"]) == ("fail", owner.value, 1)
+    assert words in found["observed"]
+    assert "verify --only driver" not in found["remedy"]
+
+
+def test_every_gpu_is_used_once(stub: Path) -> None:
+    """Three GPUs, three contexts."""
+    found = ask(stub, "cuda-context", STUB_CUINIT="0", STUB_GPUS="3")
+    assert (found["status"], found["observed"]) == ("pass", "a context and 16 MB on each of 3 GPUs")
 
 
 def test_a_driver_that_starts_passes(stub: Path) -> None:

@@ -20,6 +20,7 @@ from verify.model import Check, Claims, Facts, Status
 LOCK = Claims({**CLAIMS.image, "packages": {"torch": "9.9.9"}}, CLAIMS.tables)
 PACKAGES = {"installed": {"torch": "9.9.9"}, "version_file": GOOD_TORCH}
 DRIVER, CARD, GIVEN = test_driver.GIVEN, test_gpu.CARD, test_gpu.GIVEN
+CONTEXT = {**DRIVER, "trouble": None, "devices": [{"index": 0, "call": "", "code": 0, "held": True}]}
 SHM, LIMITS = test_container.SHM, test_container.LIMITS
 USER = {"enabled": True, "on_path": False, "folder": "/home/u", "pythonpath": "", "shadows": []}
 NAMES = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility", "PYTORCH_VERSION": "9.9.9", "missing": []}
@@ -95,6 +96,7 @@ EXAMPLES: dict[str, tuple[Facts, Facts]] = {
     "nvml": (DRIVER, {**DRIVER, "code": 18}),
     "cuda-init": (DRIVER, {**DRIVER, "code": 802}),
     "cuda-level": (DRIVER, {**DRIVER, "level": 12040}),
+    "cuda-context": (CONTEXT, {**CONTEXT, "devices": []}),
     "gpu-health": ({**SIGNS, "devices": [WELL]}, {**SIGNS, "devices": [{**WELL, "ecc": 1}]}),
     "torch-cuda": (GIVEN, {**GIVEN, "error": "Error 802: system not yet initialized"}),
     "gpu-devices": (GIVEN, {**GIVEN, "gpus": []}),

@@ -39,7 +39,9 @@ def test_torchs_own_words_are_kept_and_explained() -> None:
     verdict = gpu.evaluate_start({**GIVEN, "error": error}, CLAIMS)
     assert is_failure(verdict, "system not yet initialized", "fabricmanager")
     assert verdict.owner is Owner.HOST
-    assert is_failure(gpu.evaluate_start({**GIVEN, "error": "No CUDA GPUs are available"}, CLAIMS), "--only driver")
+    own = gpu.evaluate_start({**GIVEN, "error": "No CUDA GPUs are available"}, CLAIMS)
+    assert is_failure(own, "verify --only torch,lock")
+    assert own.owner is Owner.IMAGE
     assert is_failure(gpu.evaluate_start({**GIVEN, "count": 0}, CLAIMS), "finds no GPU")
 
 

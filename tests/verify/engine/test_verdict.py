@@ -43,12 +43,26 @@ def test_a_missing_gpu_is_said_beside_another_reason() -> None:
     found = [
         finding("hung", U, observed="timed out after 1 s"),
         finding("behind", S, data={"blocked_by": "hung"}),
-        finding("cuda", S, level=Level.GPU, observed="no GPU was given"),
+        finding("cuda", S, level=Level.GPU, observed="no GPU was given", data={"no_gpu": True}),
     ]
     words = verdict_text(found)
     assert "hung: timed out after 1 s." in words
     assert "No GPU was given to this container" in words
     assert "Not proven: hung." in words
+
+
+def test_a_gpu_check_that_was_skipped_for_another_reason_says_that_reason() -> None:
+    """One GPU where two are needed is not a missing GPU."""
+    words = verdict_text([finding("nccl-all-gpus", S, level=Level.MULTI_GPU, observed="1 GPU: two are needed")])
+    assert "nccl-all-gpus: 1 GPU: two are needed." in words
+    assert "No GPU was given" not in words
+
+
+def test_every_reason_of_a_skip_is_counted_apart() -> None:
+    """Two without a package, one without a second GPU."""
+    skips = [("a", "no package"), ("b", "no package"), ("c", "1 GPU")]
+    found = [finding("x", P), *(finding(name, S, required=False, observed=why) for name, why in skips)]
+    assert verdict_text(found) == "The required check passed. Not checked here: 2 (no package); 1 (1 GPU)."
 
 
 def test_advice_stands_beside_a_pass() -> None:

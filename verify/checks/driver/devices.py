@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from functools import partial
 from pathlib import Path
@@ -10,35 +9,33 @@ from typing import Dict, List
 
 from verify import remedies
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
+from verify.probes.allocation import allocated, asked_for, open_nodes
 from verify.probes.cgroup_events import device_rules, refusal
 from verify.probes.gpu_signs import ADD_GPU, any_sign, gpu_nodes, gpu_signs, no_gpu
 from verify.verdicts import failed, listed, passed
 
 OTHER_KINDS = ("dxg", "nvhost-gpu", "nvmap")
+CONTROL = ("nvidiactl", "nvidia-uvm")
+"""Nodes that every call of the driver needs beside the GPU's own."""
 
 
 def probe_nodes() -> Facts:
     """Open each device node as the driver's libraries would."""
     facts = gpu_signs()
-    here = [node for node in facts["nodes"] if Path(node).exists()]
-    opened = {node: _open(node) for node in here}
-    return {**facts, "opened": opened, "numbers": {node: _number(node) for node in here}, "rules": device_rules()}
+    opened = open_nodes(facts["nodes"])
+    return {
+        **facts,
+        "opened": opened,
+        "numbers": {node: _number(node) for node in opened},
+        "rules": device_rules(),
+        "cuda_visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
+    }
 
 
 def _number(node: str) -> str:
     """The device's number as rules write it: c 195:0."""
     number = os.stat(node).st_rdev  # noqa: PTH116 - a string at hand
     return f"c {os.major(number)}:{os.minor(number)}"
-
-
-def _open(node: str) -> str:
-    if Path(node).is_dir():
-        return "folder"
-    try:
-        os.close(os.open(node, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        return errno.errorcode.get(error.errno or 0, str(error.errno))
-    return "ok"
 
 
 def evaluate_nodes(facts: Facts, _claims: Claims) -> Verdict:
@@ -53,18 +50,28 @@ def evaluate_nodes(facts: Facts, _claims: Claims) -> Verdict:
         seen = f"{listed(facts['libraries'])} is here" if facts["libraries"] else listed(opened)
         text = f"no /dev/nvidia0 in this container, although {seen}"
         return failed(text, "one /dev/nvidiaN per GPU", ADD_GPU, Owner.START)
-    closed = {node: code for node, code in opened.items() if code not in ("ok", "folder") and _vital(node)}
+    ours = allocated(opened)
+    vital = {*ours, *(node for node in opened if Path(node).name in CONTROL)}
+    closed = {node: code for node, code in opened.items() if code not in ("ok", "folder") and node in vital}
     if closed:
         return _closed(closed, facts)
-    absent = [node for node in ("nvidiactl", "nvidia-uvm") if node not in names]
+    absent = [node for node in CONTROL if node not in names]
     if absent:
         remedy = "on the host: nvidia-modprobe -u -c 0 (loads nvidia-uvm), then recreate the container"
         return failed(f"missing: /dev/{', /dev/'.join(absent)}", "control and memory nodes", remedy, Owner.HOST)
-    return passed(f"{len(gpu_nodes(list(opened)))} GPU nodes open", nodes=opened)
+    return _allocation(ours, facts)
 
 
-def _vital(node: str) -> bool:
-    return bool(gpu_nodes([node])) or Path(node).name in ("nvidiactl", "nvidia-uvm")
+def _allocation(ours: List[str], facts: Facts) -> Verdict:
+    """The nodes that open are the allocation; it must not be smaller than what the variable names."""
+    others = len(gpu_nodes(list(facts["opened"]))) - len(ours)
+    text = f"{len(ours)} GPU nodes open" + (f"; {others} more are not allocated to this job (EPERM)" if others else "")
+    asked = asked_for(facts.get("cuda_visible"))
+    if others and asked is not None and asked > len(ours):
+        text += f", but CUDA_VISIBLE_DEVICES={facts['cuda_visible']} names {asked}"
+        remedy = f"unset CUDA_VISIBLE_DEVICES, or ask the scheduler for {asked} GPUs: srun --gpus {asked} ..."
+        return failed(text, "every GPU that is named opens", remedy, Owner.START, nodes=facts["opened"])
+    return passed(text, "every GPU that was given opens", nodes=facts["opened"])
 
 
 def _closed(closed: Dict[str, str], facts: Facts) -> Verdict:

@@ -10,6 +10,7 @@ from verify.checks.image.torch_files import built_for_cuda
 from verify.claims import claimed_version
 from verify.codes import Meaning, cuda_meaning, nvml_meaning
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Status, Verdict
+from verify.probes.allocation import allocated, open_nodes
 from verify.probes.gpu_signs import DRIVER, NVML, any_sign, gpu_nodes, gpu_signs, no_gpu
 from verify.probes.libraries import ask_driver, ask_nvml, load
 from verify.probes.library_place import library_place, place_facts
@@ -17,6 +18,9 @@ from verify.verdicts import failed, inside, listed, passed, unknown
 
 EXCLUSIVE, PROHIBITED = 3, 2
 """NVML's numbers of the compute modes that refuse a process."""
+
+NO_PERMISSION = 4
+"""NVML's code for a GPU that this process may not use."""
 
 STARTS = 60.0
 """Seconds for a driver that nobody keeps awake: it starts each of a machine's GPUs, one after the other."""
@@ -54,12 +58,24 @@ def evaluate_libcuda(facts: Facts, claims: Claims) -> Verdict:
 
 def _no_libcuda(facts: Facts, expected: str) -> Verdict:
     error = str(facts["load_error"])
+    elsewhere = (facts.get("elsewhere") or {}).get(DRIVER)
+    if elsewhere:
+        return _off_path(DRIVER, elsewhere, expected)
     if facts["nvml_loaded"]:
         text = "NVML is here, libcuda.so.1 is not: the capability 'compute' was not granted"
         return failed(text, expected, GRANT, Owner.START)
     if DRIVER in facts["libraries"]:
         return failed(f"libcuda.so.1 is here but cannot be loaded: {error}", expected, GRANT, Owner.HOST)
     return failed(f"device nodes are here, but no libcuda.so.1 ({error})", expected, GRANT, Owner.START)
+
+
+def _off_path(library: str, folder: str, expected: str) -> Verdict:
+    """The platform mounted the driver where the loader does not look (GKE's device plugin does)."""
+    remedy = (
+        f"add {folder} to LD_LIBRARY_PATH: docker run -e LD_LIBRARY_PATH={folder} ...; "
+        f"Kubernetes: env: [{{name: LD_LIBRARY_PATH, value: {folder}}}]"
+    )
+    return failed(f"{library} is in {folder}, where the loader does not look", expected, remedy, Owner.START)
 
 
 def probe_driver() -> Facts:
@@ -146,8 +162,9 @@ def _upgrade(claims: Claims, need: str, level: str) -> str:
 
 
 def probe_nvml() -> Facts:
-    """Ask NVML, the library behind nvidia-smi."""
-    return {**gpu_signs(), **ask_nvml()}
+    """Ask NVML, the library behind nvidia-smi, and open each GPU's node to see which are ours."""
+    facts = gpu_signs()
+    return {**facts, "opened": open_nodes(gpu_nodes(facts["nodes"])), **ask_nvml()}
 
 
 def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
@@ -155,6 +172,9 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
     if not any_sign(facts) and not facts["loaded"]:
         return no_gpu(facts)
     expected = "nvmlInit: 0, and the kernel module's version"
+    elsewhere = (facts.get("elsewhere") or {}).get(NVML)
+    if not facts["loaded"] and elsewhere:
+        return _off_path(NVML, elsewhere, expected)
     if not facts["loaded"]:
         text = "libnvidia-ml.so.1 is missing: the capability 'utility' was not granted"
         return failed(text, expected, GRANT, Owner.START)
@@ -162,15 +182,9 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
         meaning = nvml_meaning(facts["code"])
         text = f"nvmlInit answers {facts['code']}: {meaning.text}"
         return failed(text, expected, meaning.remedy, meaning.owner, code=facts["code"])
-    lost = [device for device in facts.get("devices") or [] if device.get("code")]
+    lost = _lost(facts, expected)
     if lost:
-        meaning = nvml_meaning(lost[0]["code"])
-        text = f"GPU {lost[0]['index']} does not answer: {meaning.text}"
-        return failed(text, "every GPU answers", meaning.remedy, meaning.owner, code=lost[0]["code"])
-    nodes = len(gpu_nodes(facts.get("nodes") or []))
-    if facts.get("count") is not None and facts["count"] < nodes:
-        text = f"{nodes} device nodes are here, NVML answers for {facts['count']} GPUs"
-        return failed(text, expected, "on the host: nvidia-smi -L and dmesg (Xid); restart it", Owner.HOST)
+        return lost
     library, module = str(facts.get("driver") or ""), str(facts.get("host_driver") or "")
     if library and module and not versions.same(library, module):
         text = f"NVML is of driver {library}, the kernel module of {module}"
@@ -178,6 +192,25 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
         remedy = "recreate this container" if stale else "restart the host (its driver was upgraded)"
         return failed(text, expected, remedy, Owner.START if stale else Owner.HOST)
     return passed(f"driver {library or 'unknown'}, {facts.get('count', '?')} GPUs", expected, driver=library)
+
+
+def _lost(facts: Facts, expected: str) -> Optional[Verdict]:
+    """The failure where NVML does not answer for a GPU that was allocated to us."""
+    opened: Dict[str, str] = facts.get("opened") or {}
+    given = gpu_nodes(facts.get("nodes") or [])
+    ours = allocated(opened) if opened else given
+    devices: List[Dict[str, Any]] = facts.get("devices") or []
+    # A scheduler's other jobs have the rest: NVML may count those GPUs, and answers no permission for each.
+    others = len(ours) < len(gpu_nodes(list(opened)))
+    silent = [device for device in devices if device.get("code") and not (others and device["code"] == NO_PERMISSION)]
+    if silent:
+        meaning = nvml_meaning(silent[0]["code"])
+        text = f"GPU {silent[0]['index']} does not answer: {meaning.text}"
+        return failed(text, "every GPU answers", meaning.remedy, meaning.owner, code=silent[0]["code"])
+    if facts.get("count") is not None and facts["count"] < len(ours):
+        text = f"{len(ours)} device nodes are here, NVML answers for {facts['count']} GPUs"
+        return failed(text, expected, "on the host: nvidia-smi -L; dmesg | grep Xid; then restart it", Owner.HOST)
+    return None
 
 
 BELOW = ("visible-devices", "libcuda")

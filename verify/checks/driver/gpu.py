@@ -12,11 +12,16 @@ from verify import remedies
 from verify.codes import cuda_meaning
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes import arch, system
+from verify.probes.allocation import allocated, asked_for, open_nodes
 from verify.probes.gpu_signs import any_sign, gpu_nodes, gpu_signs, no_gpu
 from verify.verdicts import failed, listed, passed
 
 FREE_SHARE = 0.2
 FREE_MINIMUM = 1 << 30
+TORCHS_OWN = (
+    "the driver gives a context here, so look at torch and its libraries: verify --only torch,lock,decoys names them"
+)
+"""torch-cuda needs cuda-context: where torch alone fails, the driver is not to blame."""
 NVIDIA_SMI = "nvidia-smi on the host shows which process holds it; end that process"
 
 
@@ -51,10 +56,10 @@ def evaluate_start(facts: Facts, _claims: Claims) -> Verdict:
     if facts["error"]:
         code = re.search(r"Error (\d+)", facts["error"])
         meaning = cuda_meaning(int(code.group(1)) if code else 999)
-        remedy = meaning.remedy if code else "repair the driver's checks first: verify --only driver"
-        return failed(f"torch: {facts['error']}", expected, remedy, meaning.owner if code else Owner.HOST)
+        owner = meaning.owner if code else Owner.IMAGE
+        return failed(f"torch: {facts['error']}", expected, meaning.remedy if code else TORCHS_OWN, owner)
     if not facts["count"]:
-        return failed("torch finds no GPU", expected, "unset CUDA_VISIBLE_DEVICES", Owner.START)
+        return failed("torch finds no GPU", expected, TORCHS_OWN, Owner.IMAGE)
     return passed(f"CUDA starts, {facts['count']} GPUs", expected)
 
 
@@ -68,7 +73,8 @@ def probe_devices() -> Facts:
     flags = torch._C._cuda_getArchFlags() or ""
     devices = [_device(torch, index) for index in range(torch.cuda.device_count())]
     asked = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return {**facts, "gpus": devices, "archs": flags.split(), "cuda_visible": asked}
+    opened = open_nodes(gpu_nodes(facts["nodes"]))
+    return {**facts, "gpus": devices, "archs": flags.split(), "cuda_visible": asked, "opened": opened}
 
 
 def _device(torch: Any, index: int) -> Dict[str, Any]:
@@ -96,9 +102,9 @@ def evaluate_devices(facts: Facts, _claims: Claims) -> Verdict:
     if silent:
         return failed(listed(silent), expected, NVIDIA_SMI, Owner.HOST, gpus=gpus)
     if not gpus:
-        return failed("no GPU", expected, "repair the driver's checks first: verify --only driver", Owner.HOST)
+        return failed("torch lists no GPU", expected, TORCHS_OWN, Owner.IMAGE)
     names = listed(f"{g['name']} ({g['capability']}, {system.size(g['memory_bytes'])})" for g in gpus)
-    # With MIG a process sees one instance, however many nodes there are.
+    # With MIG a process sees one instance, however many nodes are here.
     if len(gpus) < given and "MIG" not in names:
         text = f"{given} GPUs were given, torch uses {len(gpus)}: {names}"
         remedy = "compare nvidia-smi -L in the container with CUDA_VISIBLE_DEVICES"
@@ -111,9 +117,9 @@ def _answering(facts: Facts) -> List[Dict[str, Any]]:
 
 
 def _given(facts: Facts) -> int:
-    """GPUs to expect: those CUDA_VISIBLE_DEVICES names (a scheduler sets it), else the device nodes."""
-    asked = facts.get("cuda_visible")
-    return len([part for part in asked.split(",") if part.strip()]) if asked else len(gpu_nodes(facts["nodes"]))
+    """GPUs to expect: those that CUDA_VISIBLE_DEVICES names (a scheduler sets it), else the nodes that are ours."""
+    asked = asked_for(facts.get("cuda_visible"))
+    return asked or len(allocated(facts.get("opened") or {}) or gpu_nodes(facts["nodes"]))
 
 
 def evaluate_arch(facts: Facts, claims: Claims) -> Verdict:
@@ -163,9 +169,9 @@ CHECKS: List[Check] = [
         title="CUDA starts in torch",
         probe=probe_start,
         evaluate=evaluate_start,
-        needs=("cuda-init", "cuda-level"),
+        needs=("cuda-context", "cuda-level"),
         why="The last step before the first kernel, in torch's own words.",
-        repairs=("verify --only driver finds the broken link below it",),
+        repairs=("verify --only cuda-context finds a broken link below it", remedies.LOCKED),
     ),
     _check(
         id="gpu-devices",

@@ -18,7 +18,7 @@ from verify.checks.image.torch_files import torch_folders, torch_version_file
 from verify.claims import claimed_version
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes import system
-from verify.probes.gpu_signs import loader_folders
+from verify.probes.gpu_signs import driver_folders, loader_folders
 from verify.verdicts import NOT_AN_IMAGE, failed, inside, listed, passed, skipped
 
 REBUILD = "rebuild the image with gpuyard build; do not publish this one"
@@ -112,7 +112,7 @@ def evaluate_user_site(facts: Facts, claims: Claims) -> Verdict:
 def probe_driver_files() -> Facts:
     """Driver files in the usual places, each with the mount it lies on (empty: it is the image's)."""
     points = set(system.mounts(system.read(Path("/proc/self/mountinfo"))))
-    folders = [*loader_folders(), *(Path(folder) for folder in (*PROGRAM_FOLDERS, *COMPAT_FOLDERS))]
+    folders = [*driver_folders(), *(Path(folder) for folder in (*PROGRAM_FOLDERS, *COMPAT_FOLDERS))]
     return {"files": driver_files(folders, points)}
 
 
