@@ -13,7 +13,7 @@ from gpuyard.layers.tarball import LayerWriter
 
 ROOMS = ("verify", "entrypoints", "examples", "claims")
 """The staged folders that finish-image.sh takes; images without examples have no such folder."""
-SCRIPTS = (paths.DOCKER / "finish-layer.sh", paths.DOCKER / "finish-image.sh")
+SCRIPTS = tuple(paths.DOCKER / name for name in ("finish-layer.sh", "finish-image.sh", "finish_image.py"))
 
 
 def files_layer(stage: Path, target: Target, base: str, out: Path) -> Layer:
@@ -33,7 +33,8 @@ def files_layer(stage: Path, target: Target, base: str, out: Path) -> Layer:
 
 def contents(stage: Path) -> Iterator[tuple[str, bytes, bool]]:
     """Path, content and execute bit of every file that goes into the container, sorted."""
-    yield SCRIPTS[1].name, SCRIPTS[1].read_bytes(), True
+    for script in SCRIPTS[1:]:
+        yield script.name, script.read_bytes(), True
     for room in ROOMS:
         for file in sorted((stage / room).rglob("*")):
             if file.is_file():
