@@ -31,7 +31,8 @@ bootstrap() {
   # "-" reads the sources from standard input.
   [[ -z $(debian_sources) ]] || sources=(-)
   # shellcheck disable=SC2016  # the hooks run in a shell of mmdebstrap's
-  # The removed files hold times, random numbers or inode numbers; none is needed at run time.
+  # The removed files hold times, random numbers or inode numbers, or are locks; none is needed at run time.
+  # mmdebstrap's own cleaning of apt's folders would leave apt's locks there.
   mmdebstrap --variant=minbase --mode=root --format=tar \
     --include=ca-certificates \
     --dpkgopt='path-exclude=/usr/share/man/*' \
@@ -39,6 +40,8 @@ bootstrap() {
     --dpkgopt='path-include=/usr/share/doc/*/copyright' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --customize-hook='rm -rf "$1"/var/log/* "$1"/var/cache/ldconfig/aux-cache "$1"/var/lib/dpkg/*-old "$1"/var/cache/debconf/*-old' \
+    --skip=cleanup/apt/lists,cleanup/apt/cache \
+    --customize-hook='find "$1"/var/lib/apt/lists "$1"/var/cache/apt "$1"/var/lib/dpkg/lock* -type f -delete' \
     --customize-hook=': >"$1"/etc/machine-id; rm -f "$1"/etc/resolv.conf "$1"/etc/hostname' \
     "$suite" "$output.part" "${sources[@]}" < <(debian_sources)
   mv "$output.part" "$output"

@@ -12,6 +12,8 @@ from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Catalogue
 
 LABEL = "io.gpuyard"
+LICENSES = "BSD-3-Clause AND LicenseRef-NVIDIA-Software"
+"""Of PyTorch and this project's own files, and of NVIDIA's libraries; the bill of materials has each package's."""
 
 
 def image_json(product: Product) -> dict[str, Any]:
@@ -89,6 +91,8 @@ def labels(product: Product, revision: str, origin: str) -> dict[str, str]:
         "org.opencontainers.image.version": product.full_version,
         "org.opencontainers.image.revision": revision,
         "org.opencontainers.image.created": os.epoch.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "org.opencontainers.image.licenses": LICENSES,
+        **({"org.opencontainers.image.source": product.catalogue.source} if product.catalogue.source else {}),
         "org.opencontainers.image.base.name": base,
         **({"org.opencontainers.image.base.digest": digest} if origin == "registry" else {}),
         **{f"{LABEL}.{name}": value for name, value in ours.items()},

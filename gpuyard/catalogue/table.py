@@ -112,6 +112,7 @@ class Catalogue(Row):
     """The whole table. Every cross reference in it is checked when it is read."""
 
     repository: str
+    source: str = ""
     default_line: str
     default_os: str
     platform: str

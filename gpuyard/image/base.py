@@ -98,7 +98,7 @@ def _key(product: Product, origin: str) -> str:
     system = product.catalogue.os[product.os]
     folder = paths.IMAGES / product.catalogue.image["base"].folder
     files = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
-    source = system.image if origin == "registry" else system.suite
+    source = system.image if origin == "registry" else [system.suite, base.bootstrap_checksum()]
     recipe = [files, origin, source, system.epoch.isoformat(), product.python, OPTIONS]
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
 

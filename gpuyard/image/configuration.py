@@ -31,7 +31,8 @@ def settings(product: Product, base: Mapping[str, Any], store: Store) -> dict[st
     if found is None:
         found = _ask(product, text)
         store.write_record("settings", key, found)
-    return {**base, **{name: value for name, value in found.items() if value}}
+    # An entry point resets the command that a base has. An empty list, because tools that add to it fail on null.
+    return {**base, **{name: value for name, value in found.items() if value}, "Cmd": found.get("Cmd") or []}
 
 
 def dockerfile(product: Product, base: Mapping[str, Any]) -> str:

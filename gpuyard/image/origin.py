@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -92,16 +93,21 @@ def choose(name: str, system: OperatingSystem, wanted: BaseChoice) -> Origin:
 
 
 def rootfs(system: OperatingSystem) -> Path:
-    """The bootstrapped root file system of this row as a tar file, made once per row and machine.
+    """The bootstrapped root file system of this row as a tar file, made once per row, script and machine.
 
     The same row and the same state of the archive give the same bytes.
     """
     epoch = int(system.epoch.timestamp())
-    folder = paths.cache_folder() / f"rootfs-{system.suite}-{epoch}"
+    folder = paths.cache_folder() / f"rootfs-{system.suite}-{epoch}-{bootstrap_checksum()[:12]}"
     tar = folder / "rootfs.tar"
     if not tar.exists():
         bootstrap(system, tar)
     return tar
+
+
+def bootstrap_checksum() -> str:
+    """The checksum of the script: a tar made by another text of it is stale."""
+    return hashlib.sha256(BOOTSTRAP.read_bytes()).hexdigest()
 
 
 def bootstrap(system: OperatingSystem, tar: Path) -> None:

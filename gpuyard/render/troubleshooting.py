@@ -101,6 +101,26 @@ $ docker run --rm pytorch-cuda:v2.9 verify env
 `verify env` is one page for a bug report, without secrets.
 """
 
+LEFT_OUT = (
+    (
+        "`Pandoc wasn't found`, on export to reStructuredText, LaTeX or Word",
+        "as root, or in an image of your own: `apt-get update && apt-get install pandoc` (200 MB). "
+        "HTML and Markdown work without it",
+    ),
+    (
+        "`TorchCodec is required for load_with_torchcodec`, from `torchaudio.load` and `save`",
+        "WAV files: `scipy.io.wavfile`, as below. Other formats: as root, "
+        "`apt-get update && apt-get install ffmpeg`, and the release of `torchcodec` that was made for your torch",
+    ),
+)
+"""Messages of programs that are not in the image because of their size, and what to do."""
+WAV = """```python
+rate, samples = scipy.io.wavfile.read("in.wav")  # (frames, channels)
+waveform = torch.from_numpy(samples.copy()).T  # as torchaudio's transforms take it
+scipy.io.wavfile.write("out.wav", rate, waveform.T.numpy())
+```
+"""
+
 
 def page() -> str:
     """The page's text."""
@@ -108,6 +128,9 @@ def page() -> str:
         HEAD,
         "## By message\n",
         _table(("you see", "why", "what to do", "ask"), map(_message, MESSAGES)),
+        "## Left out for size\n",
+        _table(("you see", "what to do"), LEFT_OUT),
+        WAV,
         "## By code of the CUDA driver\n",
         "`Error 803`, or `cuInit` in the report of `cuda-init`:\n",
         _table(("code", "meaning", "whose", "what to do"), (_code(code, known) for code, known in CUDA.items())),

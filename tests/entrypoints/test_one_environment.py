@@ -42,9 +42,7 @@ print(pathlib.Path("/proc/self/oom_score_adj").read_text().strip())
 """
 OF_A_SESSION = (
     "USER LOGNAME SHELL MAIL TERM PWD SHLVL _ COLUMNS LINES OLDPWD LS_COLORS PYXTERM_DIMENSIONS "
-    "CLICOLOR CLICOLOR_FORCE FORCE_COLOR PAGER GIT_PAGER MPLBACKEND PYDEVD_USE_FRAME_EVAL "
-    # Where the image's font is named, unless the user has settings of their own; a start adds it.
-    "MATPLOTLIBRC"
+    "CLICOLOR CLICOLOR_FORCE FORCE_COLOR PAGER GIT_PAGER MPLBACKEND PYDEVD_USE_FRAME_EVAL"
 )
 ASK = Path(__file__).with_name("jupyter") / "ask_jupyter.py"
 

@@ -23,12 +23,12 @@ _PICTURES = Path("/etc/gpuyard/matplotlibrc")
 
 
 def pictured(env: dict[str, str], ours: Path = _PICTURES) -> dict[str, str]:
-    """The environment in which Matplotlib reads the image's settings, unless the user has some."""
+    """The environment without the image's MATPLOTLIBRC where the user has settings of their own."""
     config = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME") or "/") / ".config")
     own = (config / "matplotlib" / "matplotlibrc", Path(env.get("MPLCONFIGDIR") or "/nowhere") / "matplotlibrc")
-    if not ours.exists() or any(os.path.lexists(file) for file in own):
+    if env.get("MATPLOTLIBRC") != str(ours) or not any(os.path.lexists(file) for file in own):
         return env
-    return {"MATPLOTLIBRC": str(ours), **env}
+    return {name: value for name, value in env.items() if name != "MATPLOTLIBRC"}
 
 
 def _closed(folder: Path) -> bool:
