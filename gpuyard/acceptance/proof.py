@@ -40,7 +40,7 @@ MOUNTS = ("/workspace", "/mnt/data", "/mnt/models")
 OURS = ("shm",)
 """Groups that are advice where somebody else starts the container. This one was started by us."""
 REPORT = "/tmp/gpuyard-verify.json"
-PROGRESS = re.compile(r"\r\x1b\[K(\[\d+/\d+\][^\r\n]*)")
+PROGRESS = re.compile(r"\r(\[\d+/\d+\][^\r\n]*)")
 """The line in which the suite says which check runs now."""
 Tell = Callable[[str], None]
 
@@ -188,7 +188,7 @@ def stream(world: World, words: list[str]) -> tuple[int, str]:
     for chunk in api.exec_start(made["Id"], tty=terminal, stream=True):
         said += chunk.decode(errors="replace")
         # The verdict inside is about a part of the checks, so only the progress is shown.
-        now = (PROGRESS.findall(said) or [""])[-1]
+        now = (PROGRESS.findall(said) or [""])[-1].rstrip()
         if terminal and now != shown:
             print(f"\r\033[K{now}", end="", file=sys.stderr, flush=True)
             shown = now

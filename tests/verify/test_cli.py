@@ -156,6 +156,27 @@ def test_progress_goes_to_a_terminal_only() -> None:
     assert verify("--only", "limits", "--quiet").stderr == ""
 
 
+def test_nothing_of_the_progress_is_left_where_only_carriage_returns_work() -> None:
+    """As in a notebook, whose output overwrites at a carriage return and knows no sequence that clears a line."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "verify", "--only", "limits", "--quiet", "--no-color"]
+    loud = [word for word in command if word != "--quiet"]
+    subprocess.run(loud, cwd=ROOT, stdout=follower, stderr=follower, check=True)
+    os.set_blocking(leader, False)
+    said = os.read(leader, 65536).decode()
+    os.close(follower)
+    os.close(leader)
+    lines: list[str] = []
+    for raw in said.replace("\r\n", "\n").split("\n"):
+        seen = ""
+        for part in raw.split("\r"):
+            seen = part + seen[len(part) :]
+        lines.append(seen.rstrip())
+    verdict = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    assert lines[0] == verdict
+    assert "\033[K" not in said
+
+
 def test_quiet_prints_the_verdict_only() -> None:
     """One paragraph, no table."""
     assert verify("--only", "limit-stack", "--quiet").stdout == "The required check passed.\n"

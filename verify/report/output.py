@@ -35,14 +35,12 @@ class Output:
     def tell(self, number: int, total: int, check: Check) -> None:
         """Show on a terminal's stderr which check runs now."""
         if not self.quiet and sys.stderr.isatty():
-            width = shutil.get_terminal_size().columns
-            line = f"[{number}/{total}] {check.id}: {check.title}"[: width - 1]
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+            print(_overwritten(f"[{number}/{total}] {check.id}: {check.title}"), end="", file=sys.stderr, flush=True)
 
     def write(self, report: Report) -> None:
         """Write the files, then the table (or, when quiet or stdout is taken, only the verdict)."""
         if not self.quiet and sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            print(_overwritten("") + "\r", end="", file=sys.stderr, flush=True)
         taken = any(path == STDOUT for path, _ in self.files)
         for path, render in self.files:
             _write(path, render(report), report.verdict)
@@ -52,6 +50,12 @@ class Output:
             print(report.verdict)
         else:
             print(table.render(report, self.color, shutil.get_terminal_size((100, 40)).columns), flush=True)
+
+
+def _overwritten(line: str) -> str:
+    """The line over the one that stands there, padded: the output of a notebook knows no sequence that clears."""
+    width = shutil.get_terminal_size().columns - 1
+    return f"\r{line[:width]:{width}}"
 
 
 def open_output(options: argparse.Namespace) -> Output:
