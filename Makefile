@@ -35,7 +35,7 @@ test: .venv/.tests ## Test the project: units, then the default image
 test-all: .venv/.tests ## Everything: other lines, comparisons at full size
 	$(TEST)
 
-test-faults: .venv/.tests ## Give every known fault to a container of the image and compare verify's words
+test-faults: .venv/.tests ## Put every known fault into a container of the image and compare verify's verdict
 	$(TEST) tests/faults tests/verify/checks/test_driver.py
 
 test-slurm: .venv/.tests ## Submit rendered jobs to a real Slurm, started by the tests (installs slurm-wlm where root may)
@@ -67,16 +67,16 @@ fix: .venv/.tests ## Repair what ruff can repair by itself, and format
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
-fetch: .venv/.host ## Bring every wheel of a line into the store, so that a build needs no network
+fetch: .venv/.host ## Download every wheel of a line into the store, so that a build needs no network
 	$(GPUYARD) fetch $(LINE)
 
-reproduce: .venv/.host ## Make every layer of a line twice and compare with images/digests.toml
+reproduce: .venv/.host ## Make every layer of wheels of a line twice and compare with images/digests.toml
 	$(GPUYARD) reproduce $(LINE)
 
-lock: .venv/.host ## Resolve the locks of a line anew (all lines without LINE)
+lock: .venv/.host ## Resolve the locks of a line again (all lines without LINE)
 	$(GPUYARD) lock $(LINE)
 
-lock-host: .venv/.host ## Resolve gpuyard's own requirements anew
+lock-host: .venv/.host ## Resolve gpuyard's own requirements again
 	.venv/bin/uv pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate gpuyard/requirements.in -o gpuyard/requirements.txt
 	.venv/bin/uv pip compile -q --generate-hashes --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate tests/requirements.in -o tests/requirements.txt
 

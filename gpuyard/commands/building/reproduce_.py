@@ -30,7 +30,7 @@ def reproduce_(
     os: Annotated[str | None, typer.Option(help="An operating system of the catalogue.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Update images/digests.toml.")] = False,
 ) -> None:
-    """Make every layer twice from nothing but locks and base, and compare digests."""
+    """Make every layer of wheels twice, and compare its digests with each other and with images/digests.toml."""
     product = find_product(table.load(), line, image, os)
     product.locks.refuse_stale()
     daemon.ensure()
