@@ -15,7 +15,6 @@ from .ssh import keys
 IMAGE_JSON = Path("/etc/gpuyard/image.json")
 HOST_KEY_FOLDER = Path(settings.HOST_KEYS.default)
 SYSTEM_KEYS = Path("/etc/gpuyard/authorized_keys")
-WORKSPACE = Path("/workspace")
 JUPYTER = "jupyter"
 SSH = "ssh"
 SERVICES = (JUPYTER, SSH)

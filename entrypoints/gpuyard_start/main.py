@@ -143,6 +143,7 @@ def surroundings(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
         env = caches.entered(env, made.wanted.cache)
     env, closed = homes.moved(homes.pictured(env))
     env, temporary = runtime.temporary(env)
+    env = runtime.screens(env)
     for warning in filter(None, (notice, closed, temporary)):
         log.warning(*warning)
     if made.wanted.certificates:

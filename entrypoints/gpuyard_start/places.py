@@ -7,6 +7,8 @@ from pathlib import Path
 
 from .errors import Refusal
 
+WORKSPACE = Path("/workspace")
+
 
 def usable(folder: Path, given: tuple[Path, ...]) -> bool:
     """Whether things can be made in a folder, now or as soon as it has been given to the user."""

@@ -16,7 +16,7 @@ from gpuyard.waiting import until
 
 HEALTH = ["/opt/gpuyard/entrypoints/health"]
 SECONDS = 90.0
-LINE = re.compile(r"\S+Z (?P<level>[A-Z]+) start: (?P<message>.*)")
+LINE = re.compile(r"\S+Z (?P<level>[A-Z]+) start(?:\[[a-z0-9-]+\])?: (?P<message>.*)")
 
 
 def wait_services(container: Container, seconds: float = SECONDS) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpuyard import paths
 from tests.containers import Run
 
 from .conftest import KeyPair, log_of, wait_for
@@ -40,7 +41,7 @@ def test_hooks_run_before_the_command_and_leave_it_its_output(run: Run, tmp_path
     assert (ended.code, ended.stdout) == (0, "done\n")
     places = [ended.stderr.index(said) for said in ("setup-0", "early 1005", "late-1005")]
     assert places == sorted(places)
-    assert "hook /etc/gpuyard/hooks/start.d/20-late.sh ended well after 0." in ended.stderr
+    assert "hook /etc/gpuyard/hooks/start.d/20-late.sh succeeded after 0." in ended.stderr
 
 
 def test_a_hook_that_fails_ends_the_container_with_its_code(run: Run, tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_a_hook_that_fails_ends_the_container_with_its_code(run: Run, tmp_path: 
     write(tmp_path / "start.d" / "10-fails.sh", "#!/bin/sh\nexit 7\n")
     ended = run("echo", "never", volumes=hooks(tmp_path))
     assert (ended.code, ended.stdout) == (7, "")
-    assert "ERROR start: hook /etc/gpuyard/hooks/start.d/10-fails.sh failed with exit code 7" in ended.stderr
+    assert "ERROR start[hook-failed]: hook /etc/gpuyard/hooks/start.d/10-fails.sh " in ended.stderr
 
 
 @pytest.mark.parametrize("stage", ["setup.d", "start.d"])
@@ -144,6 +145,24 @@ def test_health_asks_the_gpu_where_one_was_given(run_container: Any, key: KeyPai
             assert found == 1
             assert said in output
             assert f"(code {code})".encode() in output
+
+
+def test_health_asks_the_gpu_of_a_command_too(run_container: Any, gpu: dict[str, Any]) -> None:
+    """A job of Kubernetes runs no service: its liveness probe still sees that the GPU is lost."""
+    with run_container(["sleep", "60"], **gpu) as container:
+        wait_for(lambda: container.exec_run(HEALTH).output == b"GPU answer\n")
+        container.exec_run(["sh", "-c", "echo 15 > /tmp/nvml"])
+        found, output = container.exec_run(HEALTH)
+        assert found == 1
+        assert b"fallen off the bus" in output
+    with run_container(["sleep", "60"]) as container:
+        assert container.exec_run(HEALTH) == (0, b"no service was asked for\n")
+
+
+def test_the_messages_of_the_start_lie_beside_it(run: Run) -> None:
+    """In the image, where `verify explain` finds them."""
+    ended = run("cat", "/opt/gpuyard/entrypoints/messages.toml")
+    assert ended.stdout == (paths.ROOT / "entrypoints" / "messages.toml").read_text()
 
 
 BARE: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..config import WORKSPACE
+from .. import places
 from ..gpu import limits, nvml
 from ..services import ports
 from .config import Jupyter
@@ -63,7 +63,7 @@ def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[
             "port_retries": 0,
             "jpserver_extensions": _extensions(),
             "open_browser": False,
-            "root_dir": str(WORKSPACE),
+            "root_dir": str(places.WORKSPACE),
             "allow_remote_access": True,
             "allow_root": as_root,
             "terminado_settings": {"shell_command": [str(_SESSION)]},

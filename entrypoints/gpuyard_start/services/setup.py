@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import config
+from .. import config, places
 from ..folder import make_folder
 from ..gpu import line, nvml
 from ..jupyter import server, welcome_notebook
@@ -55,9 +55,9 @@ def set_up_services(wanted: config.Config, user: runtime.User, variables: dict[s
     if wanted.jupyter:
         made = server.settings(wanted.jupyter, user.uid == 0, log.style)
         scan_folder.add_jupyter(scan, made, wanted.jupyter.options, as_json=log.style == "json")
-        if welcome_notebook.greet(config.WORKSPACE):
+        if welcome_notebook.greet(places.WORKSPACE):
             log.info(
-                f"JupyterLab: {config.WORKSPACE} was empty: {welcome_notebook.NOTEBOOK.name} is there to begin with"
+                f"JupyterLab: {places.WORKSPACE} was empty: {welcome_notebook.NOTEBOOK.name} is there to begin with"
             )
         log.info(server.notice(wanted.jupyter), always=wanted.jupyter.token_is_random)
         encrypted = wanted.jupyter.certificate is not None

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from .. import settings
+from .. import places, settings
 from ..errors import Refusal
 from ..folder import drop_to_owner, find_folder, make_folder
 from ..secret_names import is_secret
@@ -75,6 +76,14 @@ def restored(current: dict[bytes, bytes], folder: Path | None) -> dict[bytes, by
     return {**given, **kept, b"SHELL": SHELL.encode()}
 
 
+def start_folder(arguments: list[str], env: Mapping[str, str], current: Path) -> Path | None:
+    """Where a session begins instead: a login that sshd put into the home goes to the workspace.
+
+    Commands stay in the home, where scp, sftp and rsync put relative paths, too.
+    """
+    return places.WORKSPACE if not arguments and current == Path(env.get("HOME", "/")) else None
+
+
 def enter(arguments: list[str]) -> NoReturn:
     """Becomes the shell of a session. ``arguments`` are those that a login shell gets: none, or ``-c`` and a text."""
     if os.getuid() == 0 and find_folder() is None:
@@ -84,5 +93,8 @@ def enter(arguments: list[str]) -> NoReturn:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
     except OSError:
         sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        if folder := start_folder(arguments, os.environ, Path.cwd()):
+            os.chdir(folder)
     name = "bash" if arguments else "-bash"
     os.execve(SHELL, [name, *arguments], restored(dict(os.environb), find_folder()))

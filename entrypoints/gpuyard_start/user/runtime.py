@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import resource
@@ -9,13 +10,13 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import settings
+from .. import places, settings
 from ..errors import Notice, Refusal
 from ..folder import make_folder
 from . import mounts, namespaces, users
 
-_WORKSPACE = Path("/workspace")
 _ROOT_HOME = "/root"
+_SCREENS = Path("/run/screen")
 _ENOUGH_FILES = 1048576
 
 
@@ -86,6 +87,18 @@ def temporary(env: dict[str, str]) -> tuple[dict[str, str], Notice | None]:
     return found, Notice("tmp-unwritable", said)
 
 
+def screens(env: dict[str, str]) -> dict[str, str]:
+    """The environment in which screen finds a folder for its sockets where it can't use or make its own."""
+    nearest = next(place for place in (_SCREENS, _SCREENS.parent) if place.exists())
+    if env.get("SCREENDIR") or os.access(nearest, os.W_OK | os.X_OK):
+        return env
+    with contextlib.suppress(Refusal, OSError):
+        folder = make_folder() / "screen"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return {**env, "SCREENDIR": str(folder)}
+    return env
+
+
 def raise_open_files() -> None:
     """The soft limit of open files becomes the hard one: DataLoader workers need many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -139,8 +152,8 @@ def mount_faults(user: User, rooted: bool, services: bool) -> list[Notice]:
     """A line for each folder of the user's that can't be written to. Data and models may be read-only."""
     mounted = mounts.points()
     found = []
-    for folder in (_WORKSPACE, Path("/mnt/data"), Path("/mnt/models")):
-        needed = folder == _WORKSPACE and services
+    for folder in (places.WORKSPACE, Path("/mnt/data"), Path("/mnt/models")):
+        needed = folder == places.WORKSPACE and services
         if not needed and (folder not in mounted or os.statvfs(folder).f_flag & os.ST_RDONLY):
             continue
         if fault := unwritable(folder, user.uid, rooted):

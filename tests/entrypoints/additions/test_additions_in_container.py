@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,57 @@ def test_uv_installs_into_the_same_folder_under_the_same_constraints(run: Run, t
     ended = run("sh", "-c", script, **options)
     assert ended.stdout.split() == ["0", "1"], ended.stderr
     assert list((tmp_path / ".venv").glob("lib/python3*/site-packages/tinyextra.py"))
+
+
+def wheel(folder: Path, name: str, version: int) -> str:
+    """Makes a wheel of one module, which says its version; where a container sees it."""
+    file = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info/"
+    with zipfile.ZipFile(file, "w") as made:
+        made.writestr(f"{name}/__init__.py", f"version = {version}\n")
+        made.writestr(info + "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        made.writestr(info + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr(info + "RECORD", f"{name}/__init__.py,,\n")
+    file.chmod(0o644)
+    return f"/wheels/{file.name}"
+
+
+@pytest.mark.parametrize("user", ["12345:0", "4321:4321", "1000:1000", "0"])
+def test_every_user_installs_upgrades_and_imports(run: Run, tmp_path: Path, user: str) -> None:
+    """With plain --user: where the image's environment is somebody else's, one of the user's own lies over it.
+
+    A new package, the next version of it, and another version of one of the image's; by uv, too.
+    """
+    tmp_path.chmod(0o755)
+    say = "python -c 'import tiny; print(tiny.version)'"
+    steps = [f"pip install -q --no-index {wheel(tmp_path, 'tiny', 1)}", say]
+    steps += [f"pip install -q --no-index -U {wheel(tmp_path, 'tiny', 2)}", say]
+    steps += [f"uv pip install -q --offline --no-index {wheel(tmp_path, 'tiny', 3)}", say]
+    steps += [
+        f"pip install -q --no-index {wheel(tmp_path, 'tqdm', 999)}",
+        "python -c 'import tqdm; print(tqdm.version)'",
+    ]
+    volumes = {str(tmp_path): {"bind": "/wheels", "mode": "ro"}}
+    environment = {"GPUYARD_ALLOW_ROOT": "yes"}
+    ended = run("sh", "-c", " && ".join(steps), user=user, volumes=volumes, environment=environment)
+    assert ended.stdout.split() == ["1", "2", "3", "999"], ended.stderr
+
+
+def test_no_user_swaps_torch(run: Run, tmp_path: Path) -> None:
+    """The constraints hold in an environment of the user's own as in the image's."""
+    tmp_path.chmod(0o755)
+    volumes = {str(tmp_path): {"bind": "/wheels", "mode": "ro"}}
+    ended = run("pip", "install", "--no-index", wheel(tmp_path, "torch", 999), user="4321:4321", volumes=volumes)
+    assert ended.code == 1
+    assert "constraint" in ended.stderr
+
+
+@pytest.mark.parametrize("options", [{}, {"user": "4321:4321"}, {"user": "4321:0", "read_only": True}])
+def test_screen_works_for_every_user(run: Run, options: dict[str, Any]) -> None:
+    """Its sockets lie where any user may make some, or, where nothing can be written, in the start's own folder."""
+    script = "screen -dmS work sleep 60; screen -ls | grep -o '[0-9]*.work'; screen -S work -X quit"
+    ended = run("sh", "-c", script, **options)
+    assert ended.stdout.strip().endswith(".work"), ended.stdout + ended.stderr
 
 
 CACHES = """

@@ -61,6 +61,7 @@ def test_a_broken_driver_is_told_and_the_command_runs(run: Run, broken_gpu: dict
     environment = {"STUB_INIT": "802", "LD_LIBRARY_PATH": "/opt/stub"}
     ended = run("sh", "-c", "sleep 1; ps -eo stat=,comm=", environment=environment, **broken_gpu)
     assert ended.code == 0
-    assert "WARNING start: GPU: not usable: cuInit answered 802: not ready: NVIDIA Fabric" in ended.stderr
+    assert "WARNING start[gpu-unusable]: " in ended.stderr
+    assert "cuInit answered 802" in ended.stderr
     assert "start" not in ended.stdout
     assert "Z" not in ended.stdout

@@ -91,3 +91,15 @@ def test_the_users_settings_count_but_never_open_the_server(run_container: Any, 
         with urllib.request.urlopen(f"{base}/api", timeout=10) as answer:
             assert answer.headers["X-Own"] == "yes"
         assert "jupyter_server_config.json is left out: " in log_of(container)
+
+
+@pytest.mark.parametrize("command", [None, ["jupyter", "lab", "--ip=::"]])
+def test_jupyter_listens_on_ipv4_and_ipv6(run_container: Any, command: list[str] | None) -> None:
+    """Whatever address of all was named; the kernel's tables list port 8888 (22B8) as listening (0A) in both."""
+    with run_container(command) as container:
+        healthy(container)
+        for table in ("tcp", "tcp6"):
+            lines = container.exec_run(["cat", f"/proc/net/{table}"]).output.decode().splitlines()
+            open_ports = [line.split()[1] for line in lines[1:] if line.split()[3] == "0A"]
+            every = "0" * (8 if table == "tcp" else 32)
+            assert f"{every}:22B8" in open_ports

@@ -49,6 +49,14 @@ def test_the_containers_values_win_over_the_sessions_own(tmp_path: Path) -> None
     assert sessions.restored({}, None) == {b"SHELL": b"/bin/bash"}
 
 
+def test_a_login_begins_in_the_workspace_and_a_command_in_the_home() -> None:
+    """Where scp and rsync put relative paths; a terminal of Jupyter's stays where it was opened."""
+    env, home = {"HOME": "/home/trainer"}, Path("/home/trainer")
+    assert sessions.start_folder([], env, home) == Path("/workspace")
+    assert sessions.start_folder(["-c", "pwd"], env, home) is None
+    assert sessions.start_folder([], env, Path("/mnt/data")) is None
+
+
 def test_what_a_start_added_is_kept_where_there_is_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the secrets; a start that finds none goes on."""
     monkeypatch.setattr(sessions, "make_folder", lambda: tmp_path)
