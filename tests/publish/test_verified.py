@@ -95,7 +95,7 @@ def test_the_bytes_that_were_judged_are_those_that_are_published(tmp_path: Path,
     path.write_text("{}")
     report = verified.require(found, source.identities, source.facts.image, "")
     assert report.data == before
-    assert report.content == json.loads(before)
+    assert report.content.to_dict() == json.loads(before)
 
 
 def test_the_newest_report_about_the_digest_is_found(tmp_path: Path, source: Source) -> None:
