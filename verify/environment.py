@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Dict, List, Mapping
 
-from verify.checks.image.packages import installed
+from verify.checks.image.installed import installed
 from verify.checks.image.torch_files import torch_version_file
 from verify.model import Claims
 from verify.probes import system

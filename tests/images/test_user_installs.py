@@ -70,6 +70,7 @@ def index(tmp_path_factory: pytest.TempPathFactory, product: Product) -> Path:
     wheel(folder, "wants-other-cuda", "1.0", other)
     wheel(folder, other, "99.0")
     wheel(folder, "numpy", "1.0")
+    wheel(folder, "absl-py", "99.0")
     for name in ("torch", "torchvision", cudnn, "nvidia-nvtx-cu12"):
         wheel(folder, name, "99.0")
     for build in ("cpu", f"cu{int(row.cuda_major) + 1}0"):
@@ -235,6 +236,27 @@ def test_another_cuda_and_another_numpy_are_named(spoilt: House, product: Produc
     assert "numpy is 1.0 instead of" in found["lock"]["observed"]
     assert found["pip-check"]["status"] == "fail"
     assert "wants-other-cuda==1.0" in found["lock-strays"]["observed"]
+
+
+def test_packages_of_ones_own_are_first_class(spoilt: House) -> None:
+    """What a template's own CI requires stays green with real requirements: added and moved packages are notes."""
+    assert spoilt.run("uv pip install -q modest")[0] == 0
+    forced(spoilt, "absl-py==99.0")
+    found = spoilt.findings("packages,lock-strays")
+    assert {check: f["status"] for check, f in found.items()} == dict.fromkeys(found, "pass")
+    assert "modest==1.0" in found["lock-strays"]["observed"]
+    assert "absl-py is 99.0 instead of" in found["lock"]["observed"]
+
+
+@pytest.mark.parametrize("spoil", ["uv pip uninstall -q numpy", "uv pip install --no-config -q --no-deps torch==99.0"])
+def test_every_consequence_of_a_swap_has_one_owner(spoilt: House, spoil: str) -> None:
+    """Whoever installed or removed it; never the image, whose own packages are as they were."""
+    assert spoilt.run(f"env -u PIP_CONSTRAINT -u UV_CONSTRAINT {spoil}")[0] == 0
+    found = spoilt.findings("packages,numpy-bridge,torch-import,imports")
+    failed = {check: f["owner"] for check, f in found.items() if f["status"] == "fail"}
+    assert "lock" in failed
+    assert len(failed) >= 3, failed
+    assert set(failed.values()) == {"container start"}
 
 
 def test_variables_and_paths_that_lie_are_named(kept: House) -> None:

@@ -8,14 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
+from verify.checks.image.installed import probe_installed, probe_packages
 from verify.engine.isolate import Outcome, run_forked, run_here
+from verify.engine.owners import settle_owners
 from verify.engine.registry import all_needs
 from verify.engine.torchhost import TorchHost
-from verify.model import Check, Claims, Finding, Isolation, Probe, Status, Verdict
+from verify.model import Check, Claims, Facts, Finding, Isolation, Probe, Status, Verdict
 
 Tell = Callable[[int, int, Check], None]
 """Told before each check: its number, how many there are, and the check."""
 
+LOOK_SECONDS = 30.0
 INTERRUPTED = "not run: interrupted before its turn"
 
 
@@ -35,7 +38,13 @@ def run_checks(checks: List[Check], required: Set[str], claims: Claims, tell: Te
         if check.id not in found:
             rest = Verdict(Status.UNKNOWN, INTERRUPTED, remedy="verify --only " + check.id)
             found[check.id] = _finding(check, rest, check.id in required)
-    return [found[check.id] for check in checks]
+    return settle_owners([found[check.id] for check in checks], claims, partial(_installed, seen))
+
+
+def _installed(seen: Dict[Probe, Outcome]) -> Optional[Facts]:
+    """What is installed, by the probe of a check that ran, or by asking now."""
+    ran = (seen[probe].facts for probe in (probe_packages, probe_installed) if probe in seen)
+    return next((facts for facts in ran if facts), None) or run_forked(probe_installed, LOOK_SECONDS).facts
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ EXAMPLES: dict[str, tuple[Facts, Facts]] = {
         {"installed": {}, "version_file": {}},
     ),
     "lock": (PACKAGES, {"installed": {}}),
-    "lock-strays": (PACKAGES, {"installed": {"torch": "9.9.9", "stray": "1"}}),
+    "lock-strays": (PACKAGES, {"installed": {"torch": "9.9.9", "stray": "1"}, "times": {"torch": 7, "stray": 7}}),
     "pip-check": (
         {"parser": True, "broken": [], "count": 1},
         {"parser": True, "broken": ["a needs b, which is missing"], "count": 1},

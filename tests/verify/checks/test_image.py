@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.verify.suite import CLAIMS, NO_CLAIMS
-from verify.checks.image import environment, packages, variables
+from verify.checks.image import environment, installed, packages, variables
 from verify.checks.image.torch_files import _assignments, torch_folders
-from verify.model import Claims, Owner, Status, Verdict
+from verify.model import Owner, Status, Verdict
 
 P, F = Status.PASS, Status.FAIL
 GOOD_TORCH = {"__version__": "9.9.9+cu998", "cuda": "99.8"}
@@ -165,13 +165,6 @@ def test_the_whole_lock_is_compared() -> None:
     assert is_failure(changed, "2 of 2", "some-pkg is missing instead of 1.2", "torch==9.9.9")
 
 
-def test_what_is_beside_the_lock_is_named() -> None:
-    """A stray package is advice with its name."""
-    claims = Claims({"packages": {"torch": "9.9.9"}}, {})
-    assert packages.evaluate_strays({"installed": {"torch": "9.9.9"}}, claims).status is P
-    assert is_failure(packages.evaluate_strays({"installed": GOOD}, claims), "some-pkg==1.2")
-
-
 def test_requirements_are_read_with_their_markers() -> None:
     """A missing and a wrong one are told; extras and other systems do not count."""
     needs = [
@@ -181,7 +174,7 @@ def test_requirements_are_read_with_their_markers() -> None:
         ("app", "plus ; extra == 'dev'"),
         ("app", "Some.Pkg<2"),
     ]
-    broken = packages.broken_requirements(needs, GOOD, packages.requirement_parser())
+    broken = installed.broken_requirements(needs, GOOD, installed.requirement_parser())
     assert broken == ["app needs absent, which is missing", "app needs torch>=9.9.10, found 9.9.9"]
     facts = {"parser": True, "broken": broken, "count": 4}
     assert is_failure(packages.evaluate_requirements(facts, CLAIMS), "2 not met")
@@ -202,12 +195,12 @@ def test_other_packages_requirements_are_no_link_in_an_image_that_is_not_ours() 
 
 def test_nothing_to_read_needs_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bare Python without packages has no unmet requirement; with packages and no parser nobody knows."""
-    monkeypatch.setattr(packages, "requirement_parser", lambda: None)
-    monkeypatch.setattr(packages, "distributions", lambda: iter(()))
-    assert packages.evaluate_requirements(packages.probe_requirements(), NO_CLAIMS).status is P
+    monkeypatch.setattr(installed, "requirement_parser", lambda: None)
+    monkeypatch.setattr(installed, "distributions", lambda: iter(()))
+    assert packages.evaluate_requirements(installed.probe_packages(), NO_CLAIMS).status is P
     monkeypatch.undo()
-    monkeypatch.setattr(packages, "requirement_parser", lambda: None)
-    assert packages.evaluate_requirements(packages.probe_requirements(), NO_CLAIMS).status is Status.UNKNOWN
+    monkeypatch.setattr(installed, "requirement_parser", lambda: None)
+    assert packages.evaluate_requirements(installed.probe_packages(), NO_CLAIMS).status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize(

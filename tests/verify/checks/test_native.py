@@ -68,7 +68,7 @@ def test_an_extension_for_another_cuda_is_named_with_what_it_lacks(packages: Pat
     (packages / "nvidia/lib/libcudart.so.99").unlink()
     lacks = unmet(packages)
     verdict = native.evaluate_needed({"count": 1, "unmet": lacks}, CLAIMS)
-    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.IMAGE)
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.START)
     assert "ops/_C.so needs libcudart.so.99" in verdict.observed
 
 

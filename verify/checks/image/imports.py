@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, Dict, List, Sequence
 
 from verify import remedies
-from verify.checks.image.packages import FRESH, installed
+from verify.checks.image.installed import installed
+from verify.checks.image.packages import FRESH
 from verify.engine.isolate import run_forked
 from verify.engine.ranks import run_ranks, troubles
 from verify.engine.torchhost import uncollected

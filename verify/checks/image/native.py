@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Set
 
 from verify import remedies
-from verify.checks.image.packages import distributions
+from verify.checks.image.installed import distributions, normalised
+from verify.checks.image.optional import OF_TORCH_OR_CUDA, ON_DEMAND, import_errors, variants
+from verify.checks.image.packages import locked_versions
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes.elf import Library, read_library
 from verify.probes.gpu_signs import loader_folders
@@ -25,9 +27,6 @@ CUDA_LIBRARY = re.compile(
 OWN_COPY = "/triton/backends/"
 """Triton loads its profiler's library by full path, so that copy decides for nobody else."""
 TOOLKITS = "cuda*/lib64"
-ON_DEMAND = re.compile(r"/nvidia/|/torio/lib/\w*ffmpeg\d\.so|/torchaudio/lib/\w*sox\.so")
-"""Plug-ins that are loaded only where their libraries are: NVIDIA's for networks and storage, torchaudio's for sox
-and for each version of FFmpeg."""
 
 
 def probe_compiled() -> Facts:
@@ -38,9 +37,18 @@ def probe_compiled() -> Facts:
     libraries = [library for library in map(read_library, files) if library]
     known = {Path(file).name for file in files} | {library.soname for library in libraries} | cached_names()
     copies = cuda_copies([*files, *outside_files()])
-    owned = owners([path for paths in copies.values() for path in paths]) if copies else {}
-    named = {name: [f"{path} ({owned[path]})" for path in paths] for name, paths in copies.items()}
-    return {"count": len(libraries), "unmet": unmet(libraries, known), "copies": named}
+    lacking = unmet(libraries, known)
+    spare = sorted(variants(lacking, (library.path for library in libraries)))
+    doubtful = [path for path in lacking if path not in spare and not ON_DEMAND.search(path)]
+    owned = owners([*doubtful, *(path for paths in copies.values() for path in paths)])
+    return {
+        "count": len(libraries),
+        "unmet": lacking,
+        "variants": spare,
+        "import_errors": import_errors(doubtful),
+        "owners": owned,
+        "copies": {name: [f"{path} ({owned[path]})" for path in paths] for name, paths in copies.items()},
+    }
 
 
 def packages() -> List[str]:
@@ -95,6 +103,8 @@ def cuda_copies(files: Iterable[str]) -> Dict[str, List[str]]:
 
 def owners(paths: Sequence[str]) -> Dict[str, str]:
     """Which package brought each file: pip's records first, then dpkg's."""
+    if not paths:
+        return {}
     wanted = {os.path.realpath(path): path for path in paths}
     found = dict.fromkeys(paths, "no package owns it")
     for package in distributions():
@@ -116,19 +126,37 @@ def dpkg_owner(path: str) -> str:
     return done.stdout.split(":")[0] if done.returncode == 0 else ""
 
 
-def evaluate_needed(facts: Facts, _claims: Claims) -> Verdict:
-    """An extension built for another CUDA major fails at its first import, which may be weeks later."""
+def evaluate_needed(facts: Facts, claims: Claims) -> Verdict:
+    """An extension built for another CUDA major fails at its first import, which may be weeks later.
+
+    A file may lack a library if it is one of several variants, or a plug-in without which its package imports, unless
+    the library is torch's or CUDA's.
+    """
     expected = "every library that compiled files need is here"
     if not facts["count"]:
         return skipped("no compiled packages on this Python's path")
     missing: Mapping[str, List[str]] = facts["unmet"]
-    vital = {path: names for path, names in missing.items() if not ON_DEMAND.search(path)}
+    vital = {path: names for path, names in missing.items() if _is_vital(path, names, facts)}
     if vital:
         text = listed((f"{_short(path)} needs {', '.join(names)}" for path, names in sorted(vital.items())), 3)
         remedy = "reinstall the package built for this torch and CUDA, or uninstall it: pip uninstall NAME"
-        return failed(f"{len(vital)} files lack a library: {text}", expected, remedy, Owner.IMAGE, unmet=vital)
-    extra = f"; {len(missing)} plug-ins lack a library that comes with what they are for" if missing else ""
+        owner = _installer(vital, facts, claims)
+        return failed(f"{len(vital)} files lack a library: {text}", expected, remedy, owner, unmet=vital)
+    extra = f"; {len(missing)} optional plug-ins and variants lack a library, and nothing needs them" if missing else ""
     return passed(f"{facts['count']} compiled files{extra}", expected, plugins=missing)
+
+
+def _is_vital(path: str, names: Sequence[str], facts: Facts) -> bool:
+    if ON_DEMAND.search(path) or path in (facts.get("variants") or ()):
+        return False
+    return any(map(OF_TORCH_OR_CUDA.fullmatch, names)) or bool((facts.get("import_errors") or {}).get(path, "unknown"))
+
+
+def _installer(paths: Iterable[str], facts: Facts, claims: Claims) -> Owner:
+    """The image for what its locked packages brought, else whoever installed the files."""
+    named = {normalised((facts.get("owners") or {}).get(path, "").split(" ")[0]) for path in paths}
+    lock = locked_versions(claims)
+    return Owner.START if lock and not named & set(lock) else Owner.IMAGE
 
 
 def _short(path: str) -> str:

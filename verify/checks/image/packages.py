@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from functools import partial
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
+from typing import Dict, Iterable, List, Mapping
 
 from verify import remedies, versions
-from verify.checks.image.torch_files import torch_version_file
+from verify.checks.image.installed import normalised, probe_installed, probe_packages
 from verify.claims import claimed_version
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import NOT_AN_IMAGE, failed, inside, listed, passed, skipped, unknown
 
 FRESH = "or start a fresh container from the image"
 TRIO = ("torch", "torchvision", "torchaudio")
+CORE = re.compile(r"torch|torchvision|torchaudio|triton|nvidia-[\w-]+")
+"""What the image is about: swapping one of these makes another image of it."""
 OF_TORCH = re.compile(r"(?i)(?<![\w.-])(torch|torchvision|torchaudio|triton|nvidia-[\w-]+)(?![\w-])")
 """A sentence of ``broken_requirements`` that has one of these on either side."""
-PARSERS = ("packaging", "setuptools._vendor.packaging", "pip._vendor.packaging")
 
 
-def normalised(name: str) -> str:
-    """The name as an index spells it: my_Pkg is my-pkg."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+def installed_later(facts: Facts, claims: Claims) -> Dict[str, str]:
+    """Packages that somebody changed, removed or added after the image was built, with what was done.
+
+    The image's own packages share one time, so what came in with its build and differs from the lock is not here.
+    """
+    have, times, lock = facts["installed"], facts.get("times") or {}, locked_versions(claims)
+    built = {times.get(name) for name, version in lock.items() if versions.same(have.get(name, ""), version)} - {None}
+    if not built:
+        return {}  # Nothing of the lock is here: this is another image, not one that somebody changed.
+    later = {name: version for name, version in have.items() if times.get(name) not in built}
+    done = {name: f"{name} is missing instead of {lock[name]}" for name in lock if name not in have}
+    for name, version in later.items():
+        if name not in lock:
+            done[name] = f"{name}=={version} was added"
+        elif not versions.same(version, lock[name]):
+            done[name] = f"{name} is {version} instead of {lock[name]}"
+    return done
 
 
-def installed() -> Dict[str, str]:
-    """Every installed distribution and its version."""
-    pages = (found.metadata for found in distributions())
-    return {normalised(str(page["Name"])): str(page["Version"]) for page in pages if page["Name"]}
+def locked_versions(claims: Claims) -> Dict[str, str]:
+    """The image's lock, by normalised name."""
+    return {normalised(name): str(version) for name, version in (claims.image.get("packages") or {}).items()}
 
 
-def distributions() -> Iterator[Any]:
-    """The installed distributions. Imported late: a quick look needs none, and the import is a tenth of its time."""
-    from importlib import metadata
+def differing(facts: Facts, claims: Claims) -> Dict[str, str]:
+    """Locked packages that are missing or of another version, with the version in the lock."""
+    have: Mapping[str, str] = facts["installed"]
+    return {n: v for n, v in locked_versions(claims).items() if not versions.same(have.get(n, ""), v)}
 
-    return iter(metadata.distributions())
 
-
-def probe_installed() -> Facts:
-    """List what is installed, and what torch's own version file says."""
-    return {"installed": installed(), "version_file": torch_version_file()}
+def who_changed(names: Iterable[str], facts: Facts, claims: Claims) -> Owner:
+    """Whoever installed these packages: the image's build, or somebody later."""
+    return Owner.START if set(names) & set(installed_later(facts, claims)) else Owner.IMAGE
 
 
 def evaluate_versions(facts: Facts, claims: Claims) -> Verdict:
@@ -55,7 +67,7 @@ def evaluate_versions(facts: Facts, claims: Claims) -> Verdict:
     expected = listed(f"{name} {want}" for name, want in wanted.items())
     if wrong:
         text = listed(f"{name} is {seen[name]}" for name in wrong)
-        return failed(text, expected, repair(wrong), Owner.IMAGE)
+        return failed(text, expected, repair(wrong), who_changed(wrong, facts, claims))
     return passed(listed(f"{name} {seen[name]}" for name in wanted), expected)
 
 
@@ -66,73 +78,50 @@ def repair(packages: Mapping[str, str]) -> str:
 
 
 def evaluate_lock(facts: Facts, claims: Claims) -> Verdict:
-    """pip replaces locked packages without a word when something else asks for it."""
-    lock: Mapping[str, str] = claims.image.get("packages") or {}
+    """pip replaces locked packages without a word when something else asks for it.
+
+    A package that was moved on purpose, with every requirement still met, is a note; torch, its siblings and NVIDIA's
+    libraries are the image, so they fail whatever the requirements say.
+    """
+    lock = locked_versions(claims)
     if not lock:
         return skipped(NOT_AN_IMAGE)
+    wrong = differing(facts, claims)
+    expected = f"the {len(lock)} locked packages"
+    if not wrong:
+        return passed(f"all {len(lock)} locked packages are installed as locked", expected)
     have: Mapping[str, str] = facts["installed"]
-    wanted = {normalised(name): str(version) for name, version in lock.items()}
-    wrong = {n: v for n, v in wanted.items() if not versions.same(have.get(n, ""), v)}
-    expected = f"the {len(wanted)} locked packages"
-    if wrong:
-        text = listed(f"{n} is {have.get(n, 'missing')} instead of {v}" for n, v in sorted(wrong.items()))
-        return failed(f"{len(wrong)} of {len(wanted)} differ: {text}", expected, repair(wrong), Owner.START)
-    return passed(f"all {len(wanted)} locked packages are installed as locked", expected)
+    text = listed(f"{n} is {have.get(n, 'missing')} instead of {v}" for n, v in sorted(wrong.items()))
+    unmet = [need for need in facts.get("broken") or () if any(_named(name, need) for name in wrong)]
+    if any(map(CORE.fullmatch, wrong)) or unmet or not facts.get("parser"):
+        why = f"; not met: {listed(unmet, 2)}" if unmet else ""
+        owner = who_changed(wrong, facts, claims)
+        return failed(f"{len(wrong)} of {len(lock)} differ: {text}{why}", expected, repair(wrong), owner)
+    return passed(
+        f"{len(lock) - len(wrong)} as locked, {len(wrong)} changed with all requirements met: {text}", expected
+    )
+
+
+def _named(name: str, need: str) -> bool:
+    """Whether a sentence of ``broken_requirements`` is about the package, on either side."""
+    return name in map(normalised, re.findall(r"[\w.-]*\w", need))
 
 
 def evaluate_strays(facts: Facts, claims: Claims) -> Verdict:
-    """A package beside the lock came in unpinned, at build or later by a user."""
-    lock: Mapping[str, str] = claims.image.get("packages") or {}
+    """What came with the image and is not in its lock is unpinned; what somebody installed later is their own."""
+    lock = locked_versions(claims)
     if not lock:
         return skipped(NOT_AN_IMAGE)
-    locked = {normalised(name) for name in lock}
-    strays = sorted(f"{n}=={v}" for n, v in facts["installed"].items() if n not in locked)
+    strays = {name: version for name, version in facts["installed"].items() if name not in lock}
+    expected = "the image brought no package that is not in its lock"
+    built = sorted(f"{n}=={v}" for n, v in strays.items() if n not in installed_later(facts, claims))
+    if built:
+        remedy = "add them to the lock and rebuild: gpuyard lock, then gpuyard build"
+        return failed(f"in the image, not in its lock: {listed(built)}", expected, remedy, Owner.IMAGE, packages=built)
     if strays:
-        remedy = "if you installed them: all is well; in a fresh image: add them to the lock and rebuild"
-        return failed(f"beside the lock: {listed(strays)}", "none", remedy, Owner.START, packages=strays)
-    return passed(f"nothing beside the {len(locked)} locked packages", "none")
-
-
-def probe_requirements() -> Facts:
-    """Every requirement of every installed package that is not met, as ``pip check`` does it."""
-    have, needs = {}, []
-    for found in distributions():
-        # Once for both: each look at the metadata reads and parses its file again.
-        metadata = found.metadata
-        if metadata["Name"]:
-            name = str(metadata["Name"])
-            have[normalised(name)] = str(metadata["Version"])
-            needs += [(name, need) for need in metadata.get_all("Requires-Dist") or found.requires or ()]
-    # Last, because importing a vendored copy puts its neighbours on the path as if they were installed.
-    parser = requirement_parser()
-    if parser is None:
-        return {"parser": not needs, "broken": [], "count": len(have)}
-    return {"parser": True, "broken": broken_requirements(needs, have, parser), "count": len(have)}
-
-
-def requirement_parser() -> Any:
-    """The Requirement class of the first ``packaging`` there is, on its own or vendored."""
-    for name in PARSERS:
-        try:
-            return importlib.import_module(f"{name}.requirements").Requirement
-        except ImportError:
-            continue
-    return None
-
-
-def broken_requirements(needs: Iterable[Tuple[str, str]], have: Mapping[str, str], parser: Any) -> List[str]:
-    """The needs that hold here (markers, no extras) and that ``have`` does not meet."""
-    broken = []
-    for owner, text in needs:
-        need = parser(text)
-        if need.marker is not None and not need.marker.evaluate({"extra": ""}):
-            continue
-        version = have.get(normalised(need.name))
-        if version is None:
-            broken.append(f"{owner} needs {need.name}, which is missing")
-        elif not need.specifier.contains(version, prereleases=True):
-            broken.append(f"{owner} needs {need.name}{need.specifier}, found {version}")
-    return sorted(set(broken))
+        later = sorted(f"{n}=={v}" for n, v in strays.items())
+        return passed(f"{len(later)} packages installed later: {listed(later)}", expected, packages=later)
+    return passed(f"nothing beside the {len(lock)} locked packages", expected)
 
 
 def evaluate_requirements(facts: Facts, claims: Claims) -> Verdict:
@@ -197,7 +186,7 @@ CHECKS: List[Check] = [
     _check(
         id="lock",
         title="Installed packages equal the lock",
-        probe=probe_installed,
+        probe=probe_packages,
         evaluate=evaluate_lock,
         why="pip replaces locked packages, torch among them, without a word when another package asks for it.",
         repairs=("uv pip install --no-deps --reinstall NAME==VERSION (the finding names them)", remedies.FRESH),
@@ -206,17 +195,17 @@ CHECKS: List[Check] = [
     _check(
         id="lock-strays",
         group="environment",
-        title="Nothing is installed beside the lock",
+        title="The image brought nothing beside its lock",
         probe=probe_installed,
         evaluate=evaluate_strays,
-        why="A package that is not in the lock came in unpinned.",
-        repairs=("nothing, if you installed it yourself", "add it to the lock and rebuild"),
+        why="A package that an image brings and its lock does not name came in unpinned. Yours, installed later, pass.",
+        repairs=("add the package to the lock and rebuild: gpuyard lock, then gpuyard build",),
         needs_claims=True,
     ),
     _check(
         id="pip-check",
         title="All requirements are met",
-        probe=probe_requirements,
+        probe=probe_packages,
         evaluate=evaluate_requirements,
         why="After a swap pip prints one line and exits 0; only the unmet requirements are left to see.",
         repairs=(remedies.LOCKED, remedies.FRESH),
