@@ -137,8 +137,10 @@ def test_both_builders_make_the_same_default_image(table: Catalogue, docker_clie
 def test_both_builders_make_the_same_configuration(pair: Pair) -> None:
     """Environment, user, folder, entrypoint, ports, health check and labels are equal."""
     one, other = pair.config(pair.dockerfiles), pair.config(pair.layers)
-    for name in ("Env", "User", "WorkingDir", "Entrypoint", "Cmd", "ExposedPorts", "Healthcheck", "Labels"):
+    for name in ("Env", "User", "WorkingDir", "Entrypoint", "ExposedPorts", "Healthcheck", "Labels"):
         assert one.get(name) == other.get(name), name
+    # BuildKit leaves an empty list out.
+    assert (one.get("Cmd"), other.get("Cmd")) == (None, [])
 
 
 @pytest.mark.engine

@@ -35,6 +35,10 @@ def test_a_root_file_system_is_made_once(table: Catalogue, tmp_path: Path, monke
     system = table.os[table.default_os]
     assert origin.rootfs(system) == origin.rootfs(system)
     assert len(calls) == 1
+    # A changed script does not find the old one's tar.
+    monkeypatch.setattr(origin, "bootstrap_checksum", lambda: "0" * 64)
+    origin.rootfs(system)
+    assert len(calls) == 2
 
 
 @pytest.mark.full
