@@ -28,7 +28,7 @@ find_python() {
 make_venv() {
   local python
   python=$(find_python)
-  # Debian keeps what venv needs in a package of its own.
+  # On Debian, ensurepip is in the package python3-venv.
   if ! "$python" -c 'import ensurepip' 2>/dev/null; then
     if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
       fail "$python can't make virtual environments. Run: sudo apt-get install python3-venv"
@@ -38,12 +38,13 @@ make_venv() {
   "$python" -m venv "$venv"
 }
 
-# `gpuyard` as a program, from any folder: this checkout is on the environment's path.
+# The program `gpuyard`, for use in any folder. By hand and not as an installed project, because building
+# one would need a build backend: one more locked package, and a network on every change of it.
 make_command() {
   local site
   site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   pwd >"$site/gpuyard.pth"
-  # Guarded, because the processes that make layers import their parent's main module.
+  # Guarded, because worker processes import their parent's main module.
   {
     printf '#!%s\nfrom gpuyard.cli import main\n\n' "$PWD/$venv/bin/python"
     printf 'if __name__ == "__main__":\n    main()\n'

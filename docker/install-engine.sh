@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a Docker engine with BuildKit and Compose on Debian or Ubuntu, as root.
-# Debian 12's own packages are too old for image features this project needs, so
-# there they come from Debian 13, and nothing else does.
+# Debian 12's packages are too old for image features that this project needs: there, these packages
+# alone come from Debian 13.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -9,24 +9,24 @@ python=/opt/venv/bin/python
 site=$("$python" -B -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 configure() {
-  # An interpreter started here would leave byte code with times in it (setuptools' hook does).
+  # An interpreter started here would leave byte code with time stamps (setuptools' hook does).
   export PYTHONDONTWRITEBYTECODE=1
-  # Copies, because the cache lies on another file system than the layer; no installer's name or
-  # time goes into a layer.
+  # Copies, because the cache is on another file system than the layer. No installer's name or time
+  # stamp goes into a layer.
   export UV_CACHE_DIR=/var/cache/uv UV_LINK_MODE=copy UV_NO_INSTALLER_METADATA=1
   [[ ! -s /run/secrets/ca ]] || export SSL_CERT_FILE=/run/secrets/ca
   [[ ! -s /run/secrets/uv ]] || export UV_CONFIG_FILE=/run/secrets/uv
 }
 
-# Byte code that is never checked against times, because image builders clamp times; in one process
-# and in sorted order, because Python 3.13 compiles differently in parallel.
+# Image builders clamp times, so byte code must not be checked against them. One process and sorted
+# order, because Python 3.13 compiles differently in parallel.
 compile_new() {
   local -a new
   mapfile -t new < <(comm -13 "$1" <(list_site))
   ((${#new[@]})) || return 0
   cd "$site"
   "$python" -W ignore -m compileall -q -j 1 --invalidation-mode unchecked-hash "${new[@]}" || {
-    # Some packages ship templates that are no valid Python; their own tests leave them out too.
+    # Some packages ship templates that are not valid Python; their own tests leave them out too.
     [[ $? == 1 ]]
   }
 }

@@ -1,4 +1,4 @@
-"""The words of tests that start containers."""
+"""Helpers of tests that start containers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Runner = Callable[..., "contextlib.AbstractContextManager[Container]"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a container that has ended leaves behind."""
+    """Exit code and output of a container that has ended."""
 
     code: int
     stdout: str
@@ -36,7 +36,7 @@ def started(client: docker.DockerClient, image: str, command: Any, **options: An
 
 
 def ended(container: Container, timeout: float) -> Outcome:
-    """What the container leaves behind, waited for."""
+    """Waits for the container to end."""
     code = container.wait(timeout=timeout)["StatusCode"]
     out, err = (container.logs(stdout=which, stderr=not which).decode() for which in (True, False))
     return Outcome(code, out, err)

@@ -39,7 +39,7 @@ def main() -> None:
     image = find_product(table, None).tag
     for size, options in SIZES.items():
         commands = {way: [*words.split(), *options.split()] for way, words in WAYS.items()}
-        # By turns, so that a busy minute of the machine is nobody's alone.
+        # In turn, so that a busy minute of the machine slows all of them.
         rounds = [{way: throughput(image, words) for way, words in commands.items()} for _ in range(ROUNDS)]
         best = {way: max(found[way] for found in rounds) for way in WAYS}
         for way, speed in best.items():

@@ -32,7 +32,7 @@ from tests.bench.report import Step
 
 PLAIN = Options()
 SMALL = "six"
-"""The package whose change is simulated: its layer is made anew."""
+"""The package whose change is simulated: its layer is made again."""
 
 FIRST_ANSWER = """
 import subprocess, time, urllib.request

@@ -100,12 +100,12 @@ def publish(product: Product, source: Source, host: str, folder: Path, name: str
 
 
 def disk(folder: Path) -> int:
-    """The bytes that the registry keeps."""
+    """Bytes on the registry's disk."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def goals(made: Sequence[tuple[Product, Source]], again: Step) -> list[Goal]:
-    """The figures beside what the project promises, as far as there are images for them."""
+    """The figures and the promised limits, for the images that exist."""
     lines = list(dict.fromkeys(product.line for product, _ in made))
     blobs = {(product.line, product.image): layers(source) for product, source in made}
     first = blobs[made[0][0].line, made[0][0].image]

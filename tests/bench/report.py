@@ -38,7 +38,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure of this run beside what the project promises: met if it is not above the limit."""
+    """A figure of this run and the limit that the project promises."""
 
     what: str
     measured: float

@@ -25,7 +25,7 @@ RUNS = 3
 
 
 def seconds(*words: str, runs: int = RUNS) -> float:
-    """How long the words take at least."""
+    """The shortest time of a command, in seconds."""
     return min(_once(words) for _ in range(runs))
 
 
@@ -114,7 +114,7 @@ def measure(verify: list[str]) -> int:
 
 
 def in_container() -> int:
-    """The same in a container of the default image, with as much shared memory as users are told to give."""
+    """The same in a container of the default image, with the recommended shared memory."""
     from gpuyard.catalogue import table
     from gpuyard.image import build
 

@@ -30,7 +30,7 @@ def wheel(folder: Path, name: str, version: str, *requires: str, code: str = "")
 
 
 def torch_version(version: str) -> str:
-    """torch/version.py of a build; one whose local part is no CUDA variant is a CPU build."""
+    """torch/version.py of a build: a CPU build unless its local part names a CUDA variant."""
     variant = version.partition("+")[2]
     cuda = f"{variant[2:-1]}.{variant[-1]}" if variant.startswith("cu") else None
     return f"__version__ = {version!r}\ncuda = {cuda!r}\n"

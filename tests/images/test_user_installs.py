@@ -113,7 +113,7 @@ def versions(house: House, product: Product) -> str:
 def test_a_package_that_wants_another_build_is_refused(
     kept: House, product: Product, installer: str, caller: str
 ) -> None:
-    """Each is refused in words that name what is held, whoever asks; afterwards everything is as it was."""
+    """Each is refused with the name of the held package, for every user, and nothing changes."""
     before, user = versions(kept, product), CALLERS[caller]
     for package in GREEDY if caller == "trainer" else GREEDY[:2]:
         code, said = kept.run(f"{INSTALLERS[installer]} {package}", user, HOME=f"/tmp/{user}")
