@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -12,14 +13,15 @@ from threading import Lock
 from gpuyard import paths
 from gpuyard.catalogue import claims
 from gpuyard.catalogue.product import Product
+from gpuyard.catalogue.table import Layer as LockLayer
+from gpuyard.errors import UserError
 from gpuyard.image import base as foundation
 from gpuyard.image import buildkit, configuration, load, oci, origin
 from gpuyard.image.workers import pool
 from gpuyard.layers import cached
 from gpuyard.layers.model import Layer, Target, refuse_conflicts
 from gpuyard.layers.plan import Group, groups, is_big
-from gpuyard.packages.fetch_all import fetch_all, requirements
-from gpuyard.packages.fetcher import Fetcher, Wheel, fetching
+from gpuyard.packages.fetcher import Fetcher, Wheel, fetch_all, fetching, requirements
 from gpuyard.packages.locked import Locked, read
 from gpuyard.progress import meter
 from gpuyard.store.store import Store
@@ -27,7 +29,7 @@ from gpuyard.store.store import Store
 
 @dataclass(frozen=True)
 class Options:
-    """How a build goes about it; none of it changes the image."""
+    """Ways to build; none of them changes the image."""
 
     choice: origin.BaseChoice = "auto"
     offline: bool = False
@@ -36,12 +38,12 @@ class Options:
 
 
 def target(product: Product) -> Target:
-    """What the layers of a product are made for."""
+    """The target of a product's layers."""
     return Target(product.python, int(product.catalogue.os[product.os].epoch.timestamp()))
 
 
 Offer = Callable[[oci.Image], None]
-"""Is told of the image as far as it is made, from the bottom up, whenever more of it is."""
+"""Called with the image as far as it is made, from the bottom up, whenever more layers are done."""
 
 
 def assemble(product: Product, revision: str, store: Store, options: Options, offer: Offer | None = None) -> oci.Image:
@@ -50,6 +52,46 @@ def assemble(product: Product, revision: str, store: Store, options: Options, of
     stage = paths.BUILD / f"{product.line}-{product.image}"
     buildkit.stage(product, stage)
     layers, _ = make_layers(product, stage, Making(product, store, below, options, offer))
+    return compose(product, revision, store, below, layers)
+
+
+def recall(product: Product, revision: str, store: Store) -> oci.Image:
+    """The image that ``assemble`` made, from the store's records alone. Builds, fetches and reads nothing large.
+
+    Raises UserError if anything of the image, exactly as this checkout has it, is not in the store.
+    """
+    try:
+        below = foundation.ensure(product, store, "auto", offline=True)
+    except UserError:
+        raise _not_assembled(product, "its base is not in the store") from None
+    making = Making(product, store, below, Options(offline=True))
+    wheels = [layer for lock in product.layers for layer in _recalled(making, product, lock)]
+    # In a folder of its own: a build may be using that of the builds.
+    with tempfile.TemporaryDirectory() as stage:
+        buildkit.stage(product, Path(stage))
+        own = cached.known(store, cached.files_key(Path(stage), making.target, below.reference))
+    if own is None:
+        raise _not_assembled(product, "entrypoints/, verify/ or its claims changed since")
+    return compose(product, revision, store, below, [*wheels, own])
+
+
+def _recalled(making: Making, product: Product, lock: LockLayer) -> list[Layer]:
+    promised = [making.fetcher.promised(locked) for locked in read(product.locks.path(lock))]
+    layers = [making.known(group) for group in groups(wheel for wheel in promised if wheel)]
+    if None in promised or None in layers:
+        raise _not_assembled(product, f"layers of its {lock} wheels are not in the store")
+    return [layer for layer in layers if layer]
+
+
+def _not_assembled(product: Product, why: str) -> UserError:
+    again = f"gpuyard build {product.line} --image {product.image} --builder layers"
+    return UserError("image-not-assembled", f"{product.tag} was not built from this checkout: {why}. Run: {again}")
+
+
+def compose(
+    product: Product, revision: str, store: Store, below: foundation.Base, layers: Sequence[Layer]
+) -> oci.Image:
+    """The image of a base and layers, configured as the product's Dockerfiles say. Raises UserError for conflicts."""
     refuse_conflicts(layers)
     settings = configuration.settings(product, below.settings, store)
     settings["Labels"] = claims.labels(product, revision, below.origin)
@@ -154,7 +196,7 @@ class Making:
         return self.executor.submit(work, self.store, group, self.target, self.compiler(), self.below.python)
 
     def offer(self, results: list[Future[Layer]]) -> None:
-        """Tells of the image up to the first layer that is not done, if any had to be made."""
+        """Offers the image up to the first layer that is not done, if any had to be made."""
         if self._offer and self._made:
             self._offer(self.below.with_layers(future.result() for future in takewhile(Future.done, results)))
 

@@ -57,7 +57,7 @@ class Base:
     @property
     def reference(self) -> str:
         """Its name in the engine."""
-        return f"gpuyard-base:{self.image.digest[7:19]}"
+        return f"gpuyard-base:{oci.short(self.image.digest)}"
 
 
 def ensure(product: Product, store: Store, choice: base.BaseChoice, offline: bool, no_cache: bool = False) -> Base:
@@ -142,7 +142,7 @@ def _take(store: Store, layout: Path, origin: Origin) -> Base:
     with tarfile.open(layout) as tar:
         manifest, config = read_image(tar)
         for layer in manifest["layers"]:
-            member = tar.extractfile("blobs/" + layer["digest"].replace(":", "/"))
+            member = tar.extractfile(oci.blob_path(layer["digest"]))
             assert member is not None
             with store.part() as part:
                 with part.open("wb") as out:

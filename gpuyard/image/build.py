@@ -20,8 +20,7 @@ from gpuyard.image.assemble import Options, assemble
 from gpuyard.image.oci import Image, write_layout
 from gpuyard.image.preload import Ahead
 from gpuyard.packages import uv
-from gpuyard.packages.fetch_all import requirements
-from gpuyard.packages.fetcher import Fetcher
+from gpuyard.packages.fetcher import Fetcher, requirements
 from gpuyard.process import log, run
 from gpuyard.store import usage
 from gpuyard.store.store import Damaged, Store
@@ -122,7 +121,7 @@ def from_dockerfiles(wanted: Product, choice: base.BaseChoice, no_cache: bool) -
     inputs = buildkit.Inputs(
         origin=origin,
         rootfs=base.rootfs(system) if origin == "bootstrap" else None,
-        uv=uv.uv_for_images(wanted.catalogue.uv),
+        uv=uv.uv_for_images(wanted.catalogue.uv, wanted.python),
         secrets=secrets(),
         revision=revision(),
     )

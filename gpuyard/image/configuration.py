@@ -14,10 +14,12 @@ from typing import Any
 from gpuyard import paths
 from gpuyard.catalogue.product import Product
 from gpuyard.errors import UserError
+from gpuyard.image import oci
 from gpuyard.image.buildkit import arguments, bake_oci
 from gpuyard.store.store import Store
 
-RUN = re.compile(r"^(?:RUN|COPY|ADD) (?:.*\\\n(?:[ \t]*#.*\n)*)*.*\n", flags=re.MULTILINE)
+KEPT = ("FROM", "ARG", "ENV", "USER", "WORKDIR", "EXPOSE", "VOLUME", "HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD")
+"""The instructions that only configure. RUN is replaced by layers; others write files, or (LABEL) would be dropped."""
 
 
 def settings(product: Product, base: Mapping[str, Any], store: Store) -> dict[str, Any]:
@@ -46,12 +48,26 @@ def dockerfile(product: Product, base: Mapping[str, Any]) -> str:
 
 
 def without_run(text: str, name: str) -> str:
-    """A Dockerfile without the instructions that write files."""
-    if re.search(r"^RUN .*<<", text, flags=re.MULTILINE):
-        raise UserError(
-            "dockerfile-unsupported", f"images/{name}/Dockerfile: a RUN with a heredoc can't be replaced by layers"
-        )
-    return RUN.sub("", text)
+    """A Dockerfile without its RUN instructions, which layers replace.
+
+    Raises UserError for an instruction that writes files in another way: it would be missing in the image.
+    """
+    left: list[str] = []
+    instruction, continued = "", False
+    for line in text.splitlines(keepends=True):
+        empty = not line.strip() or line.lstrip().startswith("#")
+        if not continued and not empty:
+            instruction = line.split()[0].upper()
+            if instruction not in (*KEPT, "RUN") or (instruction == "RUN" and "<<" in line):
+                raise UserError(
+                    "dockerfile-unsupported",
+                    f"images/{name}/Dockerfile: layers can't replace {' '.join(line.split())[:60]!r}; "
+                    "expected a RUN without a heredoc, or settings",
+                )
+        if instruction != "RUN" or (empty and not continued):
+            left.append(line)
+        continued = line.rstrip("\n").endswith("\\") or (continued and empty)
+    return "".join(left)
 
 
 def _inherited(base: Mapping[str, Any]) -> str:
@@ -87,7 +103,7 @@ def read_image(tar: tarfile.TarFile) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _json(tar: tarfile.TarFile, name: str) -> dict[str, Any]:
-    member = tar.extractfile("blobs/" + name.replace(":", "/") if name.startswith("sha256:") else name)
+    member = tar.extractfile(oci.blob_path(name) if name.startswith("sha256:") else name)
     assert member is not None
     found = json.load(member)
     assert isinstance(found, dict)

@@ -36,7 +36,7 @@ def load(image: oci.Image, tags: Sequence[str], store: Store) -> None:
 def forget(image: oci.Image, store: Store) -> None:
     """Removes an image of ``stream``; layers that other images share stay."""
     _unname(daemon.client(), image)
-    store.forget("manifests", image.digest[7:])
+    store.forget("manifests", image.digest.removeprefix("sha256:"))
 
 
 def ensure_base(image: oci.Image, reference: str, store: Store) -> None:
@@ -59,8 +59,8 @@ def _send(client: docker.DockerClient, image: oci.Image, store: Store) -> None:
 
 
 def _remember(image: oci.Image, store: Store) -> None:
-    if store.record("manifests", image.digest[7:]) is None:
-        store.write_record("manifests", image.digest[7:], {"layers": image.blobs})
+    if store.record("manifests", image.digest.removeprefix("sha256:")) is None:
+        store.write_record("manifests", image.digest.removeprefix("sha256:"), {"layers": image.blobs})
 
 
 def blobs_present(client: docker.DockerClient, store: Store, wanted: set[str]) -> set[str]:
@@ -104,7 +104,7 @@ def stream(image: oci.Image, store: Store, leave_out: set[str], level: int = log
 
 
 def _temporary(image: oci.Image) -> str:
-    return f"{LOADING}:{image.digest[7:19]}"
+    return f"{LOADING}:{oci.short(image.digest)}"
 
 
 def has(client: docker.DockerClient, name: str) -> bool:

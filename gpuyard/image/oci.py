@@ -52,6 +52,16 @@ def digest_of(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def blob_path(digest: str) -> str:
+    """Where a layout has the blob of that digest."""
+    return "blobs/" + digest.replace(":", "/")
+
+
+def short(digest: str) -> str:
+    """The first twelve digits of a digest: enough for people and for names in the engine."""
+    return digest.removeprefix("sha256:")[:12]
+
+
 def as_bytes(data: Mapping[str, Any]) -> bytes:
     """JSON in one spelling."""
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
@@ -123,9 +133,9 @@ def index(image: Image, name: str) -> bytes:
 def docker_manifest(image: Image, name: str) -> bytes:
     """What Docker's classic image store reads instead of the index."""
     entry = {
-        "Config": _place(digest_of(image.config)),
+        "Config": blob_path(digest_of(image.config)),
         "RepoTags": [name],
-        "Layers": [_place(blob) for blob in image.blobs],
+        "Layers": [blob_path(blob) for blob in image.blobs],
     }
     return json.dumps([entry]).encode()
 
@@ -136,8 +146,8 @@ def small_files(image: Image, name: str) -> dict[str, bytes]:
         "oci-layout": LAYOUT,
         "index.json": index(image, name),
         "manifest.json": docker_manifest(image, name),
-        _place(image.digest): image.manifest,
-        _place(digest_of(image.config)): image.config,
+        blob_path(image.digest): image.manifest,
+        blob_path(digest_of(image.config)): image.config,
     }
 
 
@@ -148,7 +158,7 @@ def write_tar(out: IO[bytes], image: Image, name: str, store: Store, leave_out: 
         for blob in dict.fromkeys(image.blobs):
             if blob not in left:
                 with store.blob(blob).open("rb") as file:
-                    _add(tar, _place(blob), store.blob(blob).stat().st_size, file)
+                    _add(tar, blob_path(blob), store.blob(blob).stat().st_size, file)
         for path, data in small_files(image, name).items():
             _add(tar, path, len(data), io.BytesIO(data))
 
@@ -157,7 +167,7 @@ def write_layout(folder: Path, image: Image, name: str, store: Store) -> None:
     """Writes a layout as a folder, from which tools push. On the store's own disk it takes no space."""
     store.refuse_damaged(image.blobs)
     for blob in dict.fromkeys(image.blobs):
-        place = folder / _place(blob)
+        place = folder / blob_path(blob)
         place.parent.mkdir(parents=True, exist_ok=True)
         if not place.exists():
             try:
@@ -173,7 +183,3 @@ def _add(tar: tarfile.TarFile, path: str, size: int, content: IO[bytes]) -> None
     entry = tarfile.TarInfo(path)
     entry.size = size
     tar.addfile(entry, content)
-
-
-def _place(digest: str) -> str:
-    return "blobs/" + digest.replace(":", "/")

@@ -57,7 +57,7 @@ def _imagetools(image: str, seconds: float, *options: str) -> tuple[int, str]:
 def removed(name: str, system: OperatingSystem) -> str:
     """The message about a base that was removed upstream: what it was, and what can replace it."""
     tag, _, digest = system.image.partition("@")
-    lost = f"the base image {tag} was removed upstream: the registry answers and no longer has {digest[:19]}…"
+    lost = f"the base image {tag} was removed upstream: the registry answers and no longer has {digest}"
     if fresh := newest(pulled(system.image)):
         return (
             f"{lost} Its tag now stands for {fresh}: put that into images/catalogue.toml (os.{name}), and build again"

@@ -13,6 +13,7 @@ from pathlib import Path
 import zstandard
 
 from gpuyard import paths
+from gpuyard.image.oci import short
 from gpuyard.layers import make
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.plan import Group
@@ -122,7 +123,7 @@ def changed(rows: Mapping[str, Row], known: Mapping[str, Row]) -> list[str]:
         if now is None or then is None:
             found.append(f"{what}: {'is no layer any more' if now is None else 'is not recorded'}")
         elif now["diff_id"] != then["diff_id"]:
-            found.append(f"{what}: other files (diff id {now['diff_id'][7:19]}, recorded {then['diff_id'][7:19]})")
+            found.append(f"{what}: other files (diff id {short(now['diff_id'])}, recorded {short(then['diff_id'])})")
         elif now["digest"] != then["digest"]:
             found.append(f"{what}: the same files, packed otherwise")
     return found

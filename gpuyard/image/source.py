@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpuyard.catalogue import claims
 from gpuyard.catalogue.claims import LABEL
 from gpuyard.catalogue.product import Product
-from gpuyard.catalogue.table import Layer as LockLayer
 from gpuyard.errors import UserError
-from gpuyard.image import assemble, base, buildkit, configuration, oci
-from gpuyard.image import build as building
 from gpuyard.image import facts as reading
+from gpuyard.image import oci
+from gpuyard.image.assemble import recall
+from gpuyard.image.build import revision
 from gpuyard.image.facts import Facts, Tags
-from gpuyard.layers import cached, scan
-from gpuyard.layers.model import Layer
-from gpuyard.layers.plan import groups
+from gpuyard.layers import scan
 from gpuyard.layers.scan import Contents
-from gpuyard.packages.locked import read
 from gpuyard.store.store import Store, sha256_of
 
 
@@ -81,49 +76,11 @@ class Source:
 
 
 def from_checkout(product: Product, store: Store) -> Source:
-    """What this checkout's layer builder made, from the store alone. Builds, fetches and reads nothing large.
-
-    Raises UserError if the image, exactly as this checkout has it, was not built here before.
-    """
-    image = known(product, store)
+    """The image that this checkout's layer builder made; see ``recall``, which also says what is raised."""
+    image = recall(product, revision(), store)
     folder = store.folder / "layouts" / image.digest.removeprefix("sha256:")
     link(folder, image, product.tag, store)
     return Source(folder, image.manifest, image.config, product.catalogue.image[product.image].suffix or "", store)
-
-
-def known(product: Product, store: Store) -> oci.Image:
-    """The image as the store knows it, put together from records. Raises UserError if anything is missing."""
-    try:
-        below = base.ensure(product, store, "auto", offline=True)
-    except UserError:
-        raise not_built(product, "its base is not in the store") from None
-    making = assemble.Making(product, store, below, assemble.Options(offline=True))
-    found = [layer for lock in product.layers for layer in wheel_layers(making, product, lock)]
-    # Not where builds have theirs: one may be running.
-    with tempfile.TemporaryDirectory() as stage:
-        buildkit.stage(product, Path(stage))
-        own = cached.known(store, cached.files_key(Path(stage), making.target, below.reference))
-    if own is None:
-        raise not_built(product, "entrypoints/, verify/ or its claims changed since")
-    settings = configuration.settings(product, below.settings, store)
-    settings["Labels"] = claims.labels(product, building.revision(), below.origin)
-    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return oci.compose(below.inherited, [*found, own], settings, created)
-
-
-def wheel_layers(making: assemble.Making, product: Product, lock: LockLayer) -> list[Layer]:
-    """The layers of a lock's wheels. Raises UserError if one is not in the store."""
-    promised = [making.fetcher.promised(locked) for locked in read(product.locks.path(lock))]
-    layers = [making.known(group) for group in groups(wheel for wheel in promised if wheel)]
-    if None in promised or None in layers:
-        raise not_built(product, f"layers of its {lock} wheels are not in the store")
-    return [layer for layer in layers if layer]
-
-
-def not_built(product: Product, why: str) -> UserError:
-    """The line that says so, with the command."""
-    again = f"gpuyard build {product.line} --image {product.image} --builder layers"
-    return UserError("image-not-assembled", f"{product.tag} was not built from this checkout: {why}. Run: {again}")
 
 
 def link(folder: Path, image: oci.Image, name: str, store: Store) -> None:
@@ -132,7 +89,7 @@ def link(folder: Path, image: oci.Image, name: str, store: Store) -> None:
     Nothing is read for it: whoever takes a layer from there compares its digest.
     """
     for digest in image.blobs:
-        place = folder / "blobs" / digest.replace(":", "/")
+        place = folder / oci.blob_path(digest)
         place.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             place.symlink_to(store.blob(digest))
@@ -160,7 +117,7 @@ def from_layout(folder: Path, suffixes: Mapping[str, str], store: Store | None =
 
 
 def _blob(folder: Path, digest: str) -> bytes:
-    path = folder / "blobs" / digest.replace(":", "/")
+    path = folder / oci.blob_path(digest)
     if sha256_of(path) != digest.removeprefix("sha256:"):
         raise ValueError(f"{digest} is damaged")
     return path.read_bytes()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuyard.catalogue.product import Product
 from gpuyard.errors import UserError
-from gpuyard.packages.locked import Locked, best
+from gpuyard.packages.locked import Locked, best, read
 from gpuyard.store.store import Store, copy_whole
 
 if TYPE_CHECKING:
@@ -136,6 +137,37 @@ def fetching(
             yield {locked: pool.submit(fetcher.ensure, locked, tell) for locked in wanted}
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def requirements(product: Product) -> list[Locked]:
+    """What all the locks of a product ask for."""
+    return [locked for layer in product.layers for locked in read(product.locks.path(layer))]
+
+
+def fetch_all(fetcher: Fetcher, wanted: list[Locked]) -> list[Wheel]:
+    """Every wheel, several at a time, with progress. Raises UserError that names each that is missing."""
+    from gpuyard.progress import meter
+
+    with meter("wheels", len(wanted)) as shown, fetching(fetcher, wanted, shown.moved) as futures:
+        faults: list[str] = []
+        for future in as_completed(futures.values()):
+            shown.finished()
+            if fault := _fault(future):
+                faults.append(fault)
+    if faults:
+        raise UserError(
+            "wheels-missing", f"{len(faults)} of {len(wanted)} wheels are missing:\n  " + "\n  ".join(sorted(faults))
+        )
+    return [future.result() for future in futures.values()]
+
+
+def _fault(future: Future[Wheel]) -> str:
+    error = future.exception()
+    if isinstance(error, UserError):
+        return str(error)
+    if error:
+        raise error
+    return ""
 
 
 def carry(wanted: Iterable[Locked], python: str, source: Store, target: Store) -> int:

@@ -121,7 +121,8 @@ def inputs(product: Product) -> buildkit.Inputs:
     system = product.catalogue.os[product.os]
     origin = base.choose(product.os, system, "auto")
     rootfs = base.rootfs(system) if origin == "bootstrap" else None
-    return buildkit.Inputs(origin, rootfs, uv.uv_for_images(product.catalogue.uv), build.secrets(), "bench")
+    program = uv.uv_for_images(product.catalogue.uv, product.python)
+    return buildkit.Inputs(origin, rootfs, program, build.secrets(), "bench")
 
 
 def ours(file: Path, cold: bool = False) -> None:

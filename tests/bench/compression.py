@@ -25,8 +25,7 @@ from gpuyard.image import build, buildkit
 from gpuyard.layers.model import Packing
 from gpuyard.layers.plan import is_big
 from gpuyard.layers.tarball import parameters
-from gpuyard.packages.fetch_all import fetch_all, requirements
-from gpuyard.packages.fetcher import Fetcher
+from gpuyard.packages.fetcher import Fetcher, fetch_all, requirements
 from gpuyard.store.store import Store
 
 SAMPLE = 60_000_000

@@ -24,8 +24,7 @@ from gpuyard.layers import cached
 from gpuyard.layers.make import wheels_layer
 from gpuyard.layers.model import Target
 from gpuyard.layers.plan import Group, groups
-from gpuyard.packages.fetch_all import fetch_all, requirements
-from gpuyard.packages.fetcher import Fetcher
+from gpuyard.packages.fetcher import Fetcher, fetch_all, requirements
 from gpuyard.packages.locked import read
 from gpuyard.store.store import Store
 from tests.bench.report import Step

@@ -15,8 +15,7 @@ from gpuyard import paths
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.image import base, build
 from gpuyard.image.assemble import Options
-from gpuyard.packages.fetch_all import fetch_all, requirements
-from gpuyard.packages.fetcher import Fetcher, carry
+from gpuyard.packages.fetcher import Fetcher, carry, fetch_all, requirements
 from gpuyard.store.store import Store
 from tests.image import small
 

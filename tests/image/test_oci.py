@@ -98,10 +98,28 @@ def test_nothing_but_configuration_is_left_of_a_dockerfile(table: Catalogue, nam
     assert "--mount" not in left
 
 
-def test_a_run_that_layers_cannot_replace_is_refused() -> None:
-    """A heredoc's lines can't be told from instructions."""
-    with refused("dockerfile-unsupported", "images/x/Dockerfile"):
-        configuration.without_run("FROM base\nRUN <<'SH'\nUSER 0\nSH\n", "x")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RUN <<'SH'\nUSER 0\nSH",
+        "COPY x /etc/x",
+        "copy x /etc/x",
+        "ADD x /etc/x",
+        "LABEL a=b",
+        "ONBUILD RUN x",
+        "VOLUM /x",
+    ],
+)
+def test_an_instruction_that_layers_cannot_replace_is_refused(line: str) -> None:
+    """A heredoc's lines can't be told from instructions, and what another instruction writes would be missing."""
+    with refused("dockerfile-unsupported", "images/x/Dockerfile", line.split("\n")[0]):
+        configuration.without_run(f"FROM base\n{line}\n", "x")
+
+
+def test_a_run_goes_with_its_continued_lines_and_comments() -> None:
+    """What looks like an instruction in it goes too; a comment after it stays."""
+    text = "FROM a\nrun one \\\n  # USER 0\n\n  USER 1 \\\n  two\n# kept\nUSER 2\n"
+    assert configuration.without_run(text, "x") == "FROM a\n# kept\nUSER 2\n"
 
 
 def test_sizes_tell_shared_from_own_and_what_a_download_is() -> None:

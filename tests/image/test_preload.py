@@ -16,8 +16,7 @@ from gpuyard.image import base as foundation
 from gpuyard.image import build, load, oci
 from gpuyard.image.assemble import Options, assemble
 from gpuyard.image.preload import Ahead
-from gpuyard.packages.fetch_all import fetch_all, requirements
-from gpuyard.packages.fetcher import Fetcher, carry
+from gpuyard.packages.fetcher import Fetcher, carry, fetch_all, requirements
 from gpuyard.store.store import Store
 from tests.image import small
 from tests.image.test_oci import blob

@@ -12,8 +12,7 @@ from gpuyard.catalogue.product import find_product
 from gpuyard.engine import daemon
 from gpuyard.errors import UsageError, UserError
 from gpuyard.image import base
-from gpuyard.packages.fetch_all import fetch_all, requirements
-from gpuyard.packages.fetcher import Fetcher, carry
+from gpuyard.packages.fetcher import Fetcher, carry, fetch_all, requirements
 from gpuyard.store.store import Store
 
 
