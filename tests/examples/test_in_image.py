@@ -18,6 +18,7 @@ from gpuyard import paths
 from gpuyard.catalogue import table as catalogue
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
+from tests import notebooks
 from tests.containers import Run, Runner
 from tests.images.test_suite_inside import pytest_folder  # noqa: F401
 
@@ -162,18 +163,6 @@ def test_code_as_users_paste_it_runs_in_every_line(
         assert not unexplained(container.logs().decode())
 
 
-NOTEBOOK = """
-import json, sys, nbclient, nbformat
-book = nbformat.read(f"/opt/gpuyard/examples/{sys.argv[1]}.ipynb", 4)
-nbformat.validate(book)
-nbclient.NotebookClient(book, timeout=300).execute()
-outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
-text = "".join(output.get("text", "") for output in outputs)
-images = [output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})]
-print(json.dumps({"text": text, "images": images}))
-"""
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "said", "pictures"),
@@ -185,7 +174,7 @@ print(json.dumps({"text": text, "images": images}))
 )
 def test_each_notebook_runs_to_its_end(desk: Container, name: str, said: str, pictures: int) -> None:
     """Every cell; with what the script says, and its pictures."""
-    code, output = desk.exec_run(["python", "-c", NOTEBOOK, name], demux=True)
+    code, output = desk.exec_run(["python", "-c", notebooks.RUN, f"/opt/gpuyard/examples/{name}.ipynb"], demux=True)
     assert code == 0, output[1].decode()
     found = json.loads(output[0].decode().splitlines()[-1])
     assert said in found["text"]

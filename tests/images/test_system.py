@@ -13,6 +13,8 @@ from tests.containers import Run, Runner
 
 pytestmark = pytest.mark.image
 USERS = ["1000:1000", "0:0", "23456:23456", "12345:0"]
+PROGRAMS = "curl g++ gcc git git-lfs jupyter make ninja rsync screen ssh /usr/sbin/sshd tmux unzip uv wget"
+FLAGS = {"/usr/sbin/sshd": "-V", "ssh": "-V", "tmux": "-V", "unzip": "-v"}
 WAV = """
 import numpy, scipy.io.wavfile as wav, torch
 sound = torch.sin(torch.arange(1600) / 16000 * 440 * 6.2832).unsqueeze(1).repeat(1, 2)
@@ -45,11 +47,10 @@ def said(container: Container, command: str, user: str = "1000:1000") -> str:
     return str(output.decode())
 
 
-@pytest.mark.parametrize("program", ["git-lfs", "make", "ninja", "screen", "tmux", "unzip", "wget"])
-def test_a_program_that_people_expect_starts(shell: Container, program: str) -> None:
-    """It is on the PATH and its libraries are there."""
-    flag = {"unzip": "-v", "tmux": "-V"}.get(program, "--version")
-    assert said(shell, f"{program} {flag}")
+@pytest.mark.parametrize("program", PROGRAMS.split())
+def test_a_promised_program_starts(shell: Container, program: str) -> None:
+    """It is on the PATH, or in sbin for sshd, and its libraries are there."""
+    assert said(shell, f"{program} {FLAGS.get(program, '--version')}")
 
 
 def test_python_makes_environments_with_a_pip(shell: Container) -> None:

@@ -42,22 +42,11 @@ def wheels(tmp_path: Path) -> Path:
 
 
 def test_torch_and_its_siblings_print_one_line(run: Run, table: Catalogue) -> None:
-    """Standard output is the command's alone, and the versions are the catalogue's."""
+    """Standard output is the command's alone; the versions are the catalogue's; without a GPU torch says so."""
     line = table.line[table.default_line]
-    code = "import torch, torchvision, torchaudio; print(torch.__version__, torch.version.cuda)"
-    ended = run("python", "-c", code)
-    assert (ended.code, ended.stdout) == (0, f"{line.torch_version} {line.cuda}\n")
-
-
-def test_the_seed_of_the_product_prints_sensible_values(run: Run, table: Catalogue) -> None:
-    """Without a GPU: the version, False, 0."""
-    code = "import torch; print(torch.__version__, torch.cuda.is_available(), torch.cuda.device_count())"
-    assert run("python", "-c", code).stdout == f"{table.line[table.default_line].torch_version} False 0\n"
-
-
-def test_the_suite_lists_at_least_25_checks(run: Run) -> None:
-    """`verify --list` prints a line a check."""
-    assert int(run("verify", "--list").stdout.splitlines()[-1].split()[0]) >= 25
+    code = "import torch as t, torchvision, torchaudio; c = t.cuda; print(t.__version__, t.version.cuda, "
+    ended = run("python", "-c", code + "c.is_available(), c.device_count())")
+    assert (ended.code, ended.stdout) == (0, f"{line.torch_version} {line.cuda} False 0\n")
 
 
 def test_a_required_gpu_that_is_not_there_ends_with_3(run: Run) -> None:
@@ -94,12 +83,6 @@ def test_the_user_and_the_folders_are_there(inside: Any) -> None:
     assert user.shell == "/opt/gpuyard/entrypoints/session"
     for folder in ("/workspace", "/mnt/data", "/mnt/models", "/opt/venv"):
         assert inside.file(folder).user == "trainer"
-
-
-@pytest.mark.parametrize("program", ["git", "tmux", "screen", "ssh", "sshd", "rsync", "gcc", "g++", "jupyter", "uv"])
-def test_a_promised_program_is_there(inside: Any, program: str) -> None:
-    """What the README promises is on the PATH, or in sbin for sshd."""
-    assert inside.exists(program) or inside.file(f"/usr/sbin/{program}").exists
 
 
 def privileged_files(host: Any) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests import notebooks
+
 from ..conftest import log_of, wait_for
 
 pytestmark = pytest.mark.image
@@ -28,22 +30,10 @@ def test_the_first_notebook_comes_to_an_empty_workspace_only(run_container: Any,
         assert run("true", volumes=volumes).code == 0
 
 
-RUN_NOTEBOOK = """
-import json, nbclient, nbformat
-book = nbformat.read("/opt/gpuyard/entrypoints/first-steps.ipynb", 4)
-nbformat.validate(book)
-nbclient.NotebookClient(book, timeout=300).execute()
-outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
-text = "".join(output.get("text", "") for output in outputs)
-images = [output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})]
-print(json.dumps({"text": text, "images": images}))
-"""
-
-
 @pytest.mark.full
 def test_the_first_notebook_verifies_trains_and_plots(run: Any) -> None:
     """Every cell runs; the loss falls; the picture is a picture."""
-    ended = run("python", "-c", RUN_NOTEBOOK, timeout=400)
+    ended = run("python", "-c", notebooks.RUN, "/opt/gpuyard/entrypoints/first-steps.ipynb", timeout=400)
     assert ended.code == 0, ended.stderr
     found = json.loads(ended.stdout.splitlines()[-1])
     assert "required checks passed" in found["text"]
