@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,8 @@ from pathlib import Path
 from gpuyard import paths
 from gpuyard.engine.start import Gpus
 from gpuyard.errors import UserError
+from verify.engine.verdict import NOT_RUN
+from verify.report.report import Report
 
 INSIDE = "/gpuyard-verify.pyz"
 PYTHONS = "python python3 /opt/venv/bin/python /opt/conda/bin/python /usr/bin/python3"
@@ -48,23 +51,30 @@ def command(reference: str, suite: Path, gpus: Gpus, shm: str, arguments: Sequen
     return [*options, reference, "-c", FIND, "sh", *arguments]
 
 
-def diagnose(reference: str, gpus: Gpus, shm: str, arguments: Sequence[str]) -> int:
-    """Runs the suite in the image and returns its exit code. Raises UserError if it is not there or cannot start."""
+def diagnose(reference: str, gpus: Gpus, shm: str, arguments: Sequence[str]) -> Report:
+    """The suite's report about the image. Raises UserError if the image is not there, cannot start or has no Python."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        suite = zip_suite(Path(folder) / "verify.pyz")
-        code = subprocess.run(command(reference, suite, gpus, shm, arguments), check=False).returncode
-    if code == REFUSED:
+        line = command(reference, zip_suite(Path(folder) / "verify.pyz"), gpus, shm, ["--json", "-", *arguments])
+        done = subprocess.run(line, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode == REFUSED:
         raise UserError(
             "image-not-runnable",
             f"{reference}: the engine could not run it; see its reason above. List local images: docker images",
         )
-    if code in NO_SHELL:
+    if done.returncode in NO_SHELL:
         raise UserError(
             "image-not-runnable",
-            f"{reference}: the engine could not start sh in it (exit {code}); is it a Linux image with sh?",
+            f"{reference}: the engine could not start sh in it (exit {done.returncode}); is it a Linux image with sh?",
         )
-    return code
+    try:
+        return Report.from_dict(json.loads(done.stdout))
+    except ValueError:
+        raise UserError(
+            "suite-without-report",
+            f"{reference}: the suite ended without a report (exit {done.returncode}); see its message above",
+            exit_code=done.returncode or NOT_RUN,
+        ) from None
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,12 @@ DIGITS = 12
 def stem(line: str, image: str, digest: str) -> str:
     """The name of a report without its ending: line, image, and the beginning of the digest."""
     return f"{line}-{image}-{digest.removeprefix('sha256:')[:DIGITS]}"
+
+
+def stem_of(reference: str, digest: str) -> str:
+    """The same for an image from elsewhere, by its reference."""
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", reference.partition("@")[0])
+    return f"{name}-{digest.removeprefix('sha256:')[:DIGITS]}"
 
 
 def write(report: Report, folder: Path, name: str) -> list[Path]:

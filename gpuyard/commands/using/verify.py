@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,13 +17,15 @@ from gpuyard.acceptance.proof import Order, prove
 from gpuyard.acceptance.suite import choose
 from gpuyard.catalogue import table as catalogue
 from gpuyard.catalogue.product import Product, find_product
+from gpuyard.commands.options import refuse_without_effect
 from gpuyard.engine import daemon
 from gpuyard.engine.preflight import choose_gpus, is_local, probe_gpus
 from gpuyard.engine.start import parse_gpus, size
-from gpuyard.errors import UsageError
+from gpuyard.errors import UsageError, warn
 from gpuyard.image import build as building
 from verify.engine import registry
 from verify.report import table
+from verify.report.report import Report
 
 
 def verify(
@@ -41,15 +44,18 @@ def verify(
     require: Annotated[list[str] | None, typer.Option(help="These must pass too, comma-separated.")] = None,
     report_dir: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("reports"),
     image_ref: Annotated[str | None, typer.Option(hidden=True)] = None,
-    build: Annotated[bool, typer.Option(help="Build first, which takes seconds if nothing changed.")] = True,
+    build: Annotated[
+        bool | None, typer.Option(help="Build first, which takes seconds if nothing changed; on by default.")
+    ] = None,
 ) -> None:
     """Start the image as a user would, run the suite inside, look from outside, write one report.
 
-    Exit codes: 0 all required checks passed; 1 one failed; 2 wrong usage; 3 one could not run.
+    Exit codes: 0 all required checks passed; 1 one failed; 2 usage error; 3 one could not run.
     """
     other = image_ref or (image if any_image.is_reference(image) else None)
     if other:
-        raise typer.Exit(_any_image(other, line, gpus, shm_size, names(only), names(require)))
+        refuse_without_effect(["--build"] if build else [], f"on {other}: gpuyard builds only its own images")
+        raise typer.Exit(_any_image(other, line, gpus, shm_size, names(only), names(require), report_dir))
     wanted = _product(line, image)
     choice = choose(names(only), names(require), wanted.catalogue.image[image].services)
     parse_gpus(gpus), size(shm_size)
@@ -57,17 +63,13 @@ def verify(
     daemon.ensure()
     client = daemon.client()
     chosen, note = choose_gpus(gpus, probe_gpus(client.info(), local=is_local(client)))
-    if build:
+    if build is not False:
         building.ensure(wanted)
-    tell = teller()
     if note:
-        tell(note)
-    report = prove(client, Order(wanted, choice, chosen, shm_size), tell)
+        warn("gpu-absent", note)
+    report = prove(client, Order(wanted, choice, chosen, shm_size), teller())
     files = reports.write(report, report_dir, reports.stem(wanted.line, image, report.digest or ""))
-    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    width = shutil.get_terminal_size((100, 40)).columns
-    print(table.render(report, color, width))
-    print(f"report: {files[0]} (also {', '.join(file.suffix for file in files[1:])})")
+    show(report, files)
     raise typer.Exit(report.exit_code)
 
 
@@ -79,8 +81,17 @@ def _product(line: str | None, image: str) -> Product:
     return find_product(known, line, image)
 
 
-def _any_image(reference: str, line: str | None, gpus: str, shm: str, only: list[str], require: list[str]) -> int:
-    """The suite's own words and exit code, from inside an image from elsewhere."""
+def show(report: Report, files: list[Path]) -> None:
+    """Prints the table, and where the report lies."""
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(table.render(report, color, shutil.get_terminal_size((100, 40)).columns))
+    print(f"report: {files[0]} (also {', '.join(file.suffix for file in files[1:])})")
+
+
+def _any_image(
+    reference: str, line: str | None, gpus: str, shm: str, only: list[str], require: list[str], report_dir: Path
+) -> int:
+    """Runs the suite inside an image from elsewhere, writes its report, and returns its exit code."""
     if line:
         raise UsageError(
             "line-beside-reference",
@@ -91,14 +102,18 @@ def _any_image(reference: str, line: str | None, gpus: str, shm: str, only: list
     except registry.UnknownName as error:
         raise UsageError("check-unknown", str(error)) from error
     parse_gpus(gpus), size(shm)
+    reports.require_writable(report_dir)
     daemon.ensure()
     client = daemon.client()
     chosen, note = choose_gpus(gpus, probe_gpus(client.info(), local=is_local(client)))
     if note:
-        teller()(note)
+        warn("gpu-absent", note)
     options = {"--only": only, "--require": require}
     arguments = [word for option, values in options.items() if values for word in (option, ",".join(values))]
-    return any_image.diagnose(reference, chosen, shm, arguments)
+    report = any_image.diagnose(reference, chosen, shm, arguments)
+    report = replace(report, digest=str(client.images.get(reference).id))
+    show(report, reports.write(report, report_dir, reports.stem_of(reference, report.digest or "")))
+    return report.exit_code
 
 
 def names(values: list[str] | None) -> list[str]:
