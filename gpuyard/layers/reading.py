@@ -1,7 +1,8 @@
-"""Every file of every layer of an image, deleted ones included, without unpacking anything.
+"""Layers as they are read: the tar in a blob, and every file of every layer of an image, deleted ones included.
 
-Two ways: the directories from which a running container's overlay is mounted (a second, for root on
-the engine's machine), or the stream of `docker save` (any engine; as fast as it can be read).
+Nothing is unpacked to a disk. There are two ways to the layers of an image in an engine: the directories of which
+a running container's overlay is made (a second, for root on the engine's machine), or the stream of `docker save`
+(any engine; as fast as it can be read).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from docker.models.containers import Container
 
 BUFFER = 1 << 20
 PEEK = 16 << 10
+HIDDEN = ".wh."
+"""The beginning of a whiteout's name: it hides a path of the layers below."""
 _MARK = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 # Packages ship keys for their own tests; what is installed from a signed archive or by hash from a
 # lock holds no secret of ours. Names are judged there all the same.
@@ -101,7 +104,6 @@ class Stream(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """True: it is a reader."""
         return True
 
     def readinto(self, into: memoryview | bytearray) -> int:  # type: ignore[override]
@@ -121,13 +123,13 @@ def read_save(stream: Stream) -> Iterator[Entry]:
     with tarfile.open(fileobj=io.BufferedReader(stream, BUFFER), mode="r|", bufsize=BUFFER) as outer:
         for member in outer:
             content = outer.extractfile(member) if member.isfile() else None
-            layer = _layer(content) if content else None
+            layer = unpacked(content) if content else None
             if layer:
                 yield from read_layer(layer, Path(member.name).name[:12])
 
 
-def _layer(content: IO[bytes]) -> IO[bytes] | None:
-    """The uncompressed tar in a blob, or None for what is no layer."""
+def unpacked(content: IO[bytes]) -> IO[bytes] | None:
+    """The uncompressed tar in a layer's blob, whichever way it is compressed; None for other blobs."""
     source = io.BufferedReader(cast(io.RawIOBase, content), BUFFER)
     head = source.peek(512)[:512]
     if head.startswith(b"\x1f\x8b"):
@@ -138,12 +140,17 @@ def _layer(content: IO[bytes]) -> IO[bytes] | None:
     return source if head[257:262] == b"ustar" else None
 
 
+def path_of(member: tarfile.TarInfo) -> str:
+    """An entry's path from the root, without the slash."""
+    return member.name.removeprefix("./").strip("/")
+
+
 def read_layer(layer: IO[bytes], name: str) -> Iterator[Entry]:
     """The files in a layer's tar; whiteouts, which hide a lower file, are not files."""
     with tarfile.open(fileobj=layer, mode="r|", bufsize=BUFFER) as tar:
         for member in tar:
-            path = "/" + member.name.removeprefix("./").lstrip("/")
-            if member.isdir() or Path(path).name.startswith(".wh."):
+            path = "/" + path_of(member)
+            if member.isdir() or Path(path).name.startswith(HIDDEN):
                 continue
             content = tar.extractfile(member) if member.isreg() and _worth_reading(path, member.size) else None
             yield Entry(name, path, member.size, bool(content and _holds_key(content.read())))

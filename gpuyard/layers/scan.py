@@ -1,24 +1,21 @@
-"""What lies in an image: its few telling files and its installed packages, read from the layers' tars."""
+"""The content of an image: its few telling files and its installed packages, read from the layers' tars."""
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
 import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from email.parser import HeaderParser
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
-import zstandard
-
+from gpuyard.layers.reading import HIDDEN, path_of, unpacked
 from gpuyard.store.store import CHUNK, Store
 
 KIND = "contents"
 VERSION = 2
-"""Of the records: a change in what is read makes them anew."""
+"""Of the records: a new version makes them be read again."""
 
 METADATA = re.compile(r"(?:^|/)[^/]+\.dist-info/METADATA$")
 LICENSE = re.compile(r"(?:^|/)[^/]+\.dist-info/(?:licenses?/)?[^/]*(?:LICEN[CS]E|EULA|COPYING)[^/]*$", re.IGNORECASE)
@@ -26,7 +23,6 @@ WANTED = re.compile(
     r"^(?:usr/lib/os-release|var/lib/dpkg/status|etc/gpuyard/(?:image\.json|locks/[^/]+\.txt)"
     r"|opt/venv/pyvenv\.cfg|.*/site-packages/torch/version\.py)$"
 )
-HIDDEN = ".wh."
 LONGEST = 2 << 20
 """Bytes of a licence text that are kept; the longest known one has half a megabyte."""
 
@@ -61,7 +57,10 @@ def known(layer: Mapping[str, Any], blobs: Path, store: Store | None) -> Content
     key = f"{digest.removeprefix('sha256:')}-{VERSION}"
     if store and (record := store.record(KIND, key)):
         return Contents(record["files"], record["packages"], record["licenses"], tuple(record["gone"]))
-    with (blobs / digest.removeprefix("sha256:")).open("rb") as file, unpacked(file) as plain:
+    with (blobs / digest.removeprefix("sha256:")).open("rb") as file:
+        plain = unpacked(file)
+        if plain is None:
+            raise tarfile.ReadError(f"{digest} is not a layer")
         found = read(plain)
     if store:
         store.write_record(KIND, key, asdict(found))
@@ -69,7 +68,7 @@ def known(layer: Mapping[str, Any], blobs: Path, store: Store | None) -> Content
 
 
 def over(below: Contents, layer: Contents) -> Contents:
-    """A layer on what lies below it."""
+    """A layer on the content below it."""
     return Contents(
         {**_left(below.files, layer.gone), **layer.files},
         {**_left(below.packages, layer.gone), **layer.packages},
@@ -83,18 +82,6 @@ def _left(paths: Mapping[str, Any], gone: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def unpacked(file: IO[bytes]) -> IO[bytes]:
-    """The tar in a layer's blob, whichever way it is compressed."""
-    head = file.read(4)
-    file.seek(0)
-    if head.startswith(b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
-    if head == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
-        return io.BufferedReader(cast(io.RawIOBase, reader), CHUNK)
-    return file
-
-
 def read(layer: IO[bytes]) -> Contents:
     """The telling content of a layer's tar."""
     files: dict[str, str] = {}
@@ -103,7 +90,7 @@ def read(layer: IO[bytes]) -> Contents:
     gone: list[str] = []
     with tarfile.open(fileobj=layer, mode="r|", bufsize=CHUNK) as tar:
         for member in tar:
-            path = member.name.removeprefix("./").strip("/")
+            path = path_of(member)
             folder, _, name = path.rpartition("/")
             if name.startswith(HIDDEN):
                 gone.append(hidden(folder, name))

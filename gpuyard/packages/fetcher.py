@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpuyard.catalogue.product import Product
 from gpuyard.errors import UserError
+from gpuyard.indexes import Settings
 from gpuyard.packages.locked import Locked, best, read
 from gpuyard.store.store import Store, copy_whole
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     # The index client is imported only when a wheel is missing: that takes as long as the rest of a warm build.
     from unearth.fetchers import PyPIClient
 
-    from gpuyard.packages import download, index
+    from gpuyard.packages import download
 
 AT_ONCE = 4
 """Downloads at a time: more gain nothing on one mirror, and indexes refuse crowds."""
@@ -44,21 +45,19 @@ def nothing(_: int) -> None:
 class Fetcher:
     """Gets wheels for one Python into a store. Offline, it only looks there."""
 
-    def __init__(
-        self, store: Store, python: str, offline: bool = False, settings: index.Settings | None = None
-    ) -> None:
+    def __init__(self, store: Store, python: str, offline: bool = False, settings: Settings | None = None) -> None:
         self.store, self.python, self.offline = store, python, offline
         self._settings = settings
         self._client: PyPIClient | None = None
         self._lock = threading.Lock()
 
-    def _source(self) -> tuple[index.Settings, PyPIClient]:
+    def _source(self) -> tuple[Settings, PyPIClient]:
         """pip's settings and one client for all downloads, made when the first wheel is missing."""
         from gpuyard.packages import index
 
         with self._lock:
-            self._settings = self._settings or index.Settings.read()
-            self._client = self._client or self._settings.client()
+            self._settings = self._settings or Settings.read()
+            self._client = self._client or index.client(self._settings)
             return self._settings, self._client
 
     def ensure(self, wanted: Locked, tell: download.Tell = nothing) -> Wheel:

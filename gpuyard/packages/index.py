@@ -5,85 +5,45 @@ pip reads its own configuration (`pip config list`); unearth, the library of PDM
 
 from __future__ import annotations
 
-import ast
-import os
 import ssl
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import httpx2
 from packaging.utils import parse_wheel_filename
-from pip._internal.models.index import PyPI
 from unearth.auth import MultiDomainBasicAuth
 from unearth.collector import collect_links_from_location
 from unearth.fetchers import Fetcher, PyPIClient
+from unearth.finder import PackageFinder
 from unearth.link import Link
 
-from gpuyard import indexes as index
 from gpuyard.errors import UserError
+from gpuyard.indexes import Settings
 from gpuyard.packages.locked import Locked, best
-from gpuyard.process import log, run
+from gpuyard.process import log
 from gpuyard.store.store import sha256_of
 
-PUBLIC = PyPI.simple_url.rstrip("/") + "/"
-"""pip's default index."""
+
+def client(settings: Settings) -> PyPIClient:
+    """An HTTP client with these certificates, this proxy, and the logins of netrc and keyring."""
+    context = ssl.create_default_context(cafile=str(settings.ca) if settings.ca else None)
+    client = PyPIClient(
+        trusted_hosts=settings.trusted,
+        verify=context,
+        cert=settings.client_cert,
+        proxy=settings.proxy,
+        timeout=httpx2.Timeout(30),
+        follow_redirects=True,
+    )
+    client.auth = MultiDomainBasicAuth(index_urls=settings.indexes)
+    return client
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Where this machine gets packages from."""
-
-    indexes: tuple[str, ...]
-    find_links: tuple[str, ...] = ()
-    trusted: tuple[str, ...] = ()
-    ca: Path | None = None
-    client_cert: str | None = None
-    proxy: str | None = None
-
-    @classmethod
-    def read(cls) -> Settings:
-        """pip's settings; uv's index variables win over them, as in every other step of a build."""
-        pip = pip_settings()
-        default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or pip.get("index-url", PUBLIC)
-        extra = os.environ.get("UV_INDEX") or pip.get("extra-index-url", "")
-        none = pip.get("no-index", "").lower() in ("1", "true", "yes", "on")
-        return cls(
-            indexes=() if none else (*default.split(), *extra.split()),
-            find_links=tuple(pip.get("find-links", "").split()),
-            trusted=tuple(pip.get("trusted-host", "").split()),
-            ca=Path(pip["cert"]) if "cert" in pip else index.ca_bundle(),
-            client_cert=pip.get("client-cert"),
-            proxy=pip.get("proxy"),
-        )
-
-    def client(self) -> PyPIClient:
-        """An HTTP client with these certificates, this proxy, and the logins of netrc and keyring."""
-        context = ssl.create_default_context(cafile=str(self.ca) if self.ca else None)
-        client = PyPIClient(
-            trusted_hosts=self.trusted,
-            verify=context,
-            cert=self.client_cert,
-            proxy=self.proxy,
-            timeout=httpx2.Timeout(30),
-            follow_redirects=True,
-        )
-        client.auth = MultiDomainBasicAuth(index_urls=self.indexes)
-        return client
-
-
-def pip_settings() -> dict[str, str]:
-    """pip's own reading of its files and environment, for its commands in general and ``install``."""
-    text = run([sys.executable, "-m", "pip", "config", "list", "--disable-pip-version-check"])
-    found: dict[str, str] = {}
-    for section in ("global", "download", "install", ":env:"):
-        for line in text.splitlines():
-            name, _, value = line.partition("=")
-            if name.startswith(section + ".") and value:
-                found[name.removeprefix(section + ".")] = str(ast.literal_eval(value))
-    return found
+def indexes_of(settings: Settings) -> tuple[str, ...]:
+    """The indexes to ask: those that were named, or the public one, or none if pip's no-index is set."""
+    if settings.no_index:
+        return ()
+    return settings.indexes or (str(PackageFinder().sources[0]["url"]),)
 
 
 def find(wanted: Locked, python: str, settings: Settings, client: PyPIClient) -> tuple[Link, str]:
@@ -104,7 +64,7 @@ def find(wanted: Locked, python: str, settings: Settings, client: PyPIClient) ->
 def links(wanted: Locked, settings: Settings, client: PyPIClient) -> Iterator[Link]:
     """Every file that the indexes list for the project, and that the find-links places hold."""
     session = cast(Fetcher, client)
-    for url in settings.indexes:
+    for url in indexes_of(settings):
         yield from collect_links_from_location(session, Link(f"{url.rstrip('/')}/{wanted.name}/"))
     for place in settings.find_links:
         link = Link(place) if "://" in place else Link.from_path(place)
@@ -130,7 +90,7 @@ def _words(error: Exception) -> str:
 
 
 def _nothing(wanted: Locked, python: str, settings: Settings) -> str:
-    places = ", ".join(Link(url).redacted for url in settings.indexes) or "no index (pip's no-index is set)"
+    places = ", ".join(Link(url).redacted for url in indexes_of(settings)) or "no index (pip's no-index is set)"
     return (
         f"{wanted}: no wheel for Python {python} on x86-64 Linux with a hash of the lock was "
         f"found on {places}. Check that the index answers and still has that version, or name another in pip's settings"

@@ -15,7 +15,8 @@ from packaging.version import Version
 from gpuyard.catalogue.lock import compile_, entries
 from gpuyard.catalogue.table import Catalogue, Line
 from gpuyard.errors import UserError
-from gpuyard.packages.index import Settings, links
+from gpuyard.indexes import Settings
+from gpuyard.packages.index import client, links
 from gpuyard.packages.locked import Locked
 
 Offer = Mapping[Version, frozenset[str]]
@@ -37,7 +38,7 @@ def offered(project: str) -> Offer:
     """What this machine's indexes offer of a project, without pre-releases and withdrawn files."""
     settings = Settings.read()
     found: dict[Version, set[str]] = defaultdict(set)
-    for link in links(Locked(project, "", ()), settings, settings.client()):
+    for link in links(Locked(project, "", ()), settings, client(settings)):
         if link.is_wheel and not link.is_yanked:
             version, pythons = read_name(link.filename)
             if not version.is_prerelease and not version.local:

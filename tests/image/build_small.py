@@ -10,11 +10,11 @@ from concurrent.futures import as_completed
 from pathlib import Path
 
 from gpuyard.image.workers import pool
+from gpuyard.indexes import Settings
 from gpuyard.layers import cached
 from gpuyard.layers.model import Layer, Target
 from gpuyard.layers.plan import groups
 from gpuyard.packages.fetcher import Fetcher, fetching
-from gpuyard.packages.index import Settings
 from gpuyard.packages.locked import read
 from gpuyard.store.store import Store
 

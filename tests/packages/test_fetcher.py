@@ -8,9 +8,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from gpuyard.indexes import Settings, pip_settings
 from gpuyard.packages import download
 from gpuyard.packages.fetcher import Fetcher, carry
-from gpuyard.packages.index import Settings, pip_settings
+from gpuyard.packages.index import indexes_of
 from gpuyard.packages.locked import Locked, best, rank, read
 from gpuyard.store.store import Store
 from tests.layers.wheels import make
@@ -169,6 +170,14 @@ def test_pip_reads_its_own_configuration(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
     assert pip_settings()["index-url"] == "https://mirror.example/simple"
     assert Settings.read().indexes[0] == "https://mirror.example/simple"
+
+
+def test_without_a_named_index_the_public_one_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none at all with pip's no-index, as pip does."""
+    assert [url.startswith("https://") for url in indexes_of(Settings())] == [True]
+    assert indexes_of(Settings(indexes=("https://mirror.example/simple",))) == ("https://mirror.example/simple",)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    assert indexes_of(Settings.read()) == ()
 
 
 def test_a_requirement_without_a_hash_is_refused(tmp_path: Path) -> None:
