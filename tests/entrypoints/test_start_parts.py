@@ -17,6 +17,7 @@ from entrypoints.gpuyard_start.jupyter.config import Jupyter
 from entrypoints.gpuyard_start.log import Log, render, style
 from entrypoints.gpuyard_start.services import ports
 from entrypoints.gpuyard_start.user import runtime
+from gpuyard.engine import ready
 
 
 def test_a_line_has_time_level_and_source() -> None:
@@ -87,7 +88,7 @@ def test_a_port_that_is_taken_on_ipv6_alone_is_taken() -> None:
 
 
 def test_a_line_has_the_id_of_a_warning_or_an_error(capfd: pytest.CaptureFixture[str]) -> None:
-    """In brackets, and as a field of JSON; information has none."""
+    """In brackets, and as a field of JSON; information has none. The host reads such lines, too."""
     for chosen in ("text", "json"):
         log = Log(chosen)
         log.info("a")
@@ -103,6 +104,7 @@ def test_a_line_has_the_id_of_a_warning_or_an_error(capfd: pytest.CaptureFixture
         "WARNING start[shm-small]: d",
         "INFO start: e",
     ]
+    assert [bool(ready.LINE.fullmatch(line)) for line in lines[:5]] == [True] * 5
     ids = [json.loads(line).get("id") for line in lines[5:]]
     assert ids == [None, "folder-unwritable", "start-failed", "shm-small", None]
 

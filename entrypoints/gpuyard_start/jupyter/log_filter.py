@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 
-_CHATTER = re.compile(
+_NOISE = re.compile(
     r"[\w-]+ \| extension was successfully |Registered [\w-]+ server extension|Prometheus metrics reporting disabled"
     r"|Writing Jupyter server cookie secret|JupyterLab (extension loaded|application directory)|Extension Manager is "
     r"|Serving (local )?notebooks from|Jupyter Server [\d.]+ is running|\s*(or )?https?://|Use Control-C to stop"
@@ -17,13 +17,15 @@ _CHATTER = re.compile(
 _DEFAULTS = re.compile(
     r"Could not determine jupyterlab build status without nodejs|The websocket_ping_timeout .* cannot be longer"
     r"|Notebook \S+ is not trusted"
+    # Inside a container that is the only way; a start without a login warns in its own line.
+    r"|WARNING: The Jupyter server is listening on all IP addresses"
 )
 
 
-class Chatter(logging.Filter):
+class LogFilter(logging.Filter):
     """Drops such lines; any other warning is kept."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is kept."""
-        dropped = _CHATTER if record.levelno <= logging.INFO else _DEFAULTS
+        dropped = _NOISE if record.levelno <= logging.INFO else _DEFAULTS
         return not dropped.match(record.getMessage())

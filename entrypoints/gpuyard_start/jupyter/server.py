@@ -27,8 +27,8 @@ _JSON: dict[str, object] = {
 
 def _log(log_style: str) -> dict[str, object]:
     """How Jupyter writes its lines, and which it leaves out."""
-    handler: dict[str, object] = {"filters": ["chatter"]}
-    more: dict[str, object] = {"filters": {"chatter": {"()": "gpuyard_start.jupyter.log_filter.Chatter"}}}
+    handler: dict[str, object] = {"filters": ["noise"]}
+    more: dict[str, object] = {"filters": {"noise": {"()": "gpuyard_start.jupyter.log_filter.LogFilter"}}}
     if log_style == "json":
         more["formatters"] = {"json": _JSON}
         handler["formatter"] = "json"

@@ -105,10 +105,10 @@ def test_no_user_swaps_torch(run: Run, tmp_path: Path) -> None:
     volumes = {str(tmp_path): {"bind": "/wheels", "mode": "ro"}}
     ended = run("pip", "install", "--no-index", wheel(tmp_path, "torch", 999), user="4321:4321", volumes=volumes)
     assert ended.code == 1
-    assert "constraint" in ended.stderr
+    assert "(constraint) torch" in ended.stdout
 
 
-@pytest.mark.parametrize("options", [{}, {"user": "4321:4321"}, {"user": "4321:0", "read_only": True}])
+@pytest.mark.parametrize("options", [{}, {"user": "4321:4321"}, {"read_only": True}])
 def test_screen_works_for_every_user(run: Run, options: dict[str, Any]) -> None:
     """Its sockets lie where any user may make some, or, where nothing can be written, in the start's own folder."""
     script = "screen -dmS work sleep 60; screen -ls | grep -o '[0-9]*.work'; screen -S work -X quit"

@@ -117,7 +117,8 @@ def test_a_terminal_takes_what_is_typed(page: Page, lab: Container) -> None:
 
 
 def test_the_server_has_nothing_to_complain_of(page: Page, lab: Container) -> None:
-    """No warning and no error in the log but those of the wrong token; the machine has no GPU to watch."""
+    """Only the wrong token and Docker's small shared memory are in the log; the machine has no GPU to watch."""
     page.wait_for_timeout(100)
     faults = [line for line in log_of(lab).splitlines() if " WARNING " in line or " ERROR " in line]
-    assert [line for line in faults if "Invalid credentials" not in line and "401" not in line] == []
+    expected = ("Invalid credentials", "401", "start[shm-small]")
+    assert [line for line in faults if not any(text in line for text in expected)] == []

@@ -59,12 +59,13 @@ def test_the_program_reads_any_bytes_until_its_pipe_is_closed(tmp_path: Path) ->
 
 def kept(message: str, level: int = logging.INFO) -> bool:
     """Whether the line stays in the log."""
-    return log_filter.Chatter().filter(logging.LogRecord("ServerApp", level, "", 0, message, None, None))
+    return log_filter.LogFilter().filter(logging.LogRecord("ServerApp", level, "", 0, message, None, None))
 
 
 def test_jupyters_chatter_is_dropped_and_its_news_kept() -> None:
     """A kernel's start and end are news; a warning always is."""
     assert not kept("jupyter_lsp | extension was successfully linked.")
     assert not kept("http://3f2a:8888/lab?token=...")
+    assert not kept("WARNING: The Jupyter server is listening on all IP addresses and ...", logging.WARNING)
     assert kept("Kernel started: 0b1c")
     assert kept("jupyter_lsp | extension was successfully linked.", logging.WARNING)

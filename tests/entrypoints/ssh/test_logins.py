@@ -75,7 +75,7 @@ def test_secrets_stay_out_of_sessions_and_the_log_names_them(server: Container, 
     done = call(key.ssh(host_port(server, 2222), "env"))
     assert "HF_TOKEN" not in done.stdout
     log = log_of(server)
-    assert "whose names say secret: HF_TOKEN (GPUYARD_PASS=HF_TOKEN passes one on)" in log
+    assert "GPUYARD_PASS=HF_TOKEN" in log
     assert "s3cret" not in log
 
 
@@ -121,7 +121,7 @@ def test_the_log_of_sshd_carries_times_and_levels(server: Container, key: KeyPai
     """And health probes from inside leave no line."""
     call(key.ssh(host_port(server, 2222), "true"))
     wait_for(lambda: re.search(r"^20\S+ \S+  INFO ssh: Accepted publickey for trainer", log_of(server), re.MULTILINE))
-    told = re.compile(r"20\S+ +\S* *(INFO|WARNING|ERROR) \w+: ")
+    told = re.compile(r"20\S+ +\S* *(INFO|WARNING|ERROR) \w+(\[[a-z0-9-]+\])?: ")
     assert not [line for line in log_of(server).splitlines() if not told.match(line)]
     assert server.exec_run("/opt/gpuyard/entrypoints/health").exit_code == 0
     assert "closed by 127.0.0.1" not in log_of(server)
@@ -172,7 +172,8 @@ def test_a_read_only_folder_for_host_keys_is_refused_unless_it_holds_one(
     mounted = {str(tmp_path): {"bind": "/var/lib/gpuyard/ssh", "mode": "ro"}}
     ended = run(environment=environment, volumes=mounted)
     assert ended.code == 2
-    assert "the folder of host keys /var/lib/gpuyard/ssh holds none and can't be written to by uid 1000" in ended.stderr
+    assert "ERROR start[host-keys-unwritable]: " in ended.stderr
+    assert "/var/lib/gpuyard/ssh" in ended.stderr
     made = tmp_path / "ssh_host_ed25519_key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(made)], check=True)
     made.chmod(0o644)
@@ -207,7 +208,8 @@ def test_a_number_whose_name_has_no_place_is_told_where_to_give_one(run: Any, ke
     environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
     ended = run(user="12345:54321", environment=environment, read_only=True, tmpfs={"/run": ""})
     assert (ended.code, len(ended.stderr.splitlines())) == (2, 1)
-    assert "uid 12345, which has no name in this image: add --tmpfs /run/gpuyard, or say" in ended.stderr
+    assert "ERROR start[ssh-user]: " in ended.stderr
+    assert "--tmpfs /run/gpuyard" in ended.stderr
 
 
 def test_a_key_file_that_cannot_be_read_is_refused_with_the_ways_out(run: Any, key: KeyPair, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from entrypoints.gpuyard_start.errors import Refusal
 from entrypoints.gpuyard_start.user import mounts, names, nofollow, privileges, users
 
 TRAINER = pwd.struct_passwd(("trainer", "x", 4000, 4000, "", "/home/trainer", "/bin/bash"))
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="gives files away, which only root may")
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="gives files away, which only root may")
 
 
 def owner(path: Path) -> int:
@@ -46,6 +47,7 @@ def target(*give: Path) -> users.Target:
     return users.Target(4321, 4321, "trainer", TRAINER, give)
 
 
+@as_root
 def test_a_link_that_was_made_after_the_check_gives_nothing_away(volume: Path) -> None:
     """In the middle of the path or at its end; the folder itself is given."""
     linked, last, real = volume / "l" / "ssh", volume / "last", volume / "real" / "ssh"
@@ -54,6 +56,7 @@ def test_a_link_that_was_made_after_the_check_gives_nothing_away(volume: Path) -
     assert [owner(volume.parent / "etc" / "ssh"), owner(volume.parent / "etc"), owner(real)] == [0, 0, 4321]
 
 
+@as_root
 def test_a_link_in_the_home_is_given_itself_and_not_what_it_leads_to(tmp_path: Path) -> None:
     """Nor is anything that lies behind a link to a folder, or that is somebody else's."""
     home, outside = tmp_path / "home", tmp_path / "outside"
@@ -70,6 +73,7 @@ def test_a_link_in_the_home_is_given_itself_and_not_what_it_leads_to(tmp_path: P
     assert [owner(outside), owner(outside / "deep")] == [4000, 4000]
 
 
+@as_root
 def test_a_home_behind_a_link_or_a_mount_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link above it; a mount in it."""
     home = tmp_path / "home"
@@ -97,6 +101,7 @@ def test_the_second_list_of_users_is_not_written_through_a_link(
     assert (names.PLACE / "passwd").stat().st_mode & 0o777 == 0o644
 
 
+@as_root
 def test_a_file_of_roots_is_read_as_root_but_not_through_a_link(tmp_path: Path) -> None:
     """A key or a token in a mount that only root may read; a link of a volume leads nowhere."""
     secret, link = tmp_path / "token", tmp_path / "link"
@@ -114,6 +119,17 @@ def test_a_file_of_roots_is_read_as_root_but_not_through_a_link(tmp_path: Path) 
         assert os.geteuid() == 4321
 
 
+def test_a_path_is_opened_without_a_step_through_a_link(volume: Path) -> None:
+    """In the middle it is an error; at the end the link itself is opened, unless a folder is asked for."""
+    with nofollow.opened(volume / "real" / "ssh") as descriptor:
+        assert os.fstat(descriptor).st_ino == (volume / "real" / "ssh").stat().st_ino
+    with nofollow.opened(volume / "last") as descriptor:
+        assert stat.S_ISLNK(os.fstat(descriptor).st_mode)
+    for path, is_folder in ((volume / "l" / "ssh", False), (volume / "last", True)):
+        with pytest.raises(OSError, match="Not a directory"), nofollow.opened(path, is_folder):
+            pass
+
+
 def test_a_file_that_is_not_a_regular_one_does_not_hang(tmp_path: Path) -> None:
     """A pipe without a writer reads as nothing."""
     os.mkfifo(tmp_path / "pipe")
@@ -127,7 +143,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", ["owner", "mode", "link", "file"])
+@pytest.mark.parametrize("kind", [pytest.param("owner", marks=as_root), "mode", "link", "file"])
 def test_only_a_folder_of_ours_that_is_closed_to_others_is_private(base: Path, kind: str, tmp_path: Path) -> None:
     """Another's, an open one, a link or a file under the right name is not taken."""
     place = base / folder._folder_name(os.getuid())
@@ -139,6 +155,8 @@ def test_only_a_folder_of_ours_that_is_closed_to_others_is_private(base: Path, k
     else:
         place.mkdir(mode=0o700)
         place.chmod(0o750 if kind == "mode" else 0o700)
+        if kind == "owner":
+            os.chown(place, 4000, -1)
         os.chown(place, 4000 if kind == "owner" else os.getuid(), -1)
     assert folder.find_folder() is None
     with pytest.raises(Refusal):
@@ -152,6 +170,7 @@ def test_a_private_folder_is_found_again(base: Path) -> None:
     assert folder.find_folder() == folder.make_folder() == made
 
 
+@as_root
 def test_root_becomes_only_the_owner_that_a_folder_names(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names without a number, of another owner or of root are passed over."""
     became: list[int] = []
