@@ -31,7 +31,7 @@ def find_folder() -> Path | None:
 
 
 def drop_to_owner() -> None:
-    """Root becomes the user that the start made a folder for: a health check runs as the container was started."""
+    """Root becomes the owner of the start's folder: a health check runs as the user that started the container."""
     for folder in (path for base in _BASES for path in sorted(base.glob(_folder_name("*")))):
         number = folder.name.split("-")[1]
         # Anybody may make a folder with such a name: only its owner's number counts.

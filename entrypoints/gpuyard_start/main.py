@@ -29,7 +29,7 @@ options that matter: --gpus all, --shm-size 8g, -v "$PWD:/workspace"
 
 
 def resolve(command: str, path: str) -> str:
-    """The file that a command's name stands for, as a shell would find it. Refuses with 127 or 126."""
+    """The file of a command, found as a shell does. Raises Refusal with code 127 or 126."""
     places = [Path(command)] if "/" in command else [Path(part or ".") / command for part in path.split(":")]
     files = [place for place in places if place.exists()]
     if not files:
@@ -67,7 +67,6 @@ def supervise_beside(scan: Path, env: dict[str, str]) -> None:
 
 
 def usage(wanted: config.Config) -> str:
-    """How to start this image."""
     alone = "starts JupyterLab, and SSH when a key is given" if wanted.offered else "with -it: a shell"
     return USAGE_TEXT.format(alone=alone)
 
@@ -105,7 +104,7 @@ def check_services(wanted: config.Config, user: runtime.User, given: tuple[Path,
 
 
 class Plan(NamedTuple):
-    """A start that has been validated: nothing was changed yet, and nothing is left to be refused."""
+    """A start that has been validated: nothing was changed yet, and nothing else can be refused."""
 
     target: users.Target | None
     user: runtime.User
@@ -179,7 +178,7 @@ def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
 
 
 def start(argv: tuple[str, ...], env: dict[str, str], log: Log) -> NoReturn:
-    """The whole start. Raises Refusal before anything is changed, wherever that can be known."""
+    """The whole start. Raises Refusal, if possible before anything is changed."""
     made = plan(argv, env)
     wanted, command = made.wanted, made.command
     before, env = env, prepare(made, env, log)

@@ -1,4 +1,4 @@
-"""One folder for what is downloaded and compiled, on a volume, so that it outlives the container."""
+"""One folder on a volume for everything that is downloaded or compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An environment of the user's own over the image's, in a folder that outlives the container.
+"""A virtual environment of the user's own over the image's.
 
 What is installed goes there, under the image's constraints; everything else is found in the image.
 """
@@ -17,7 +17,8 @@ from ..folder import make_folder
 
 IMAGE = Path("/opt/venv")
 SYSTEM_PYTHON = "/usr/bin/python3"
-_PIP = "#!{python}\nimport sys\n\nfrom pip._internal.cli.main import main\n\nsys.exit(main())\n"
+# Programs of the image that install packages or run the user's code: copied, so that they run in the environment.
+_SCRIPTS = ("pip", "pip3", "torchrun", "accelerate", "accelerate-launch", "ipython", "ipython3")
 
 
 def wanted(env: dict[str, str], given: tuple[Path, ...] = ()) -> Path | None:
@@ -70,7 +71,10 @@ def make(folder: Path) -> bool:
         raise Refusal("venv-failed", f"{folder} can't be made: {reason[-1] if reason else told.returncode}", code=1)
     python = folder / "bin" / "python"
     _write(_site(folder) / "image.pth", f"import site; site.addsitedir({str(_site(IMAGE))!r})\n")
-    _write(folder / "bin" / "pip", _PIP.format(python=python), 0o755)
+    for script in (IMAGE / "bin" / name for name in _SCRIPTS):
+        if script.is_file():
+            _, _, code = script.read_text("utf-8").partition("\n")
+            _write(folder / "bin" / script.name, f"#!{python}\n{code}", 0o755)
     kernel = {
         "argv": [str(python), "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": "Python 3 (ipykernel)",
@@ -97,7 +101,7 @@ def temporary() -> Path | None:
 
 
 def entered(env: dict[str, str], folder: Path) -> dict[str, str]:
-    """The environment of someone who works in it."""
+    """The variables that activate it."""
     places = f"{folder}/share/jupyter" + (f":{env['JUPYTER_PATH']}" if env.get("JUPYTER_PATH") else "")
     path = f"{folder}/bin:{env.get('PATH', os.defpath)}"
     return {**env, "VIRTUAL_ENV": str(folder), "PATH": path, "JUPYTER_PATH": places}

@@ -68,7 +68,7 @@ def small(root: Path = CGROUP, shm: Path = SHM) -> list[Notice]:
     return found
 
 
-def tell(number: int, style: str) -> None:
+def log_kills(number: int, style: str) -> None:
     """Logs that the kernel ended processes because memory ran out."""
     limit = memory_limit()
     size = f"the container's limit of {limit / 2**30:.1f} GiB" if limit else "the machine's memory"

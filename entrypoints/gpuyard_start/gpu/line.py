@@ -1,4 +1,4 @@
-"""The first line of the log: what there is of a GPU, in words. A child with a time limit asks the driver."""
+"""The log's line about GPUs and their driver. A child process with a time limit asks the driver."""
 
 from __future__ import annotations
 

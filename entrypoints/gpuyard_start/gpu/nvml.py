@@ -26,7 +26,7 @@ def available(library: str = LIBRARY) -> bool:
     return True
 
 
-def _said(code: int) -> str:
+def _message(code: int) -> str:
     return f"GPU: NVML {_CODES.get(code, 'failed')} (code {code})"
 
 
@@ -37,14 +37,14 @@ def fault(library: str = LIBRARY) -> str | None:
     except OSError:
         return f"GPU: {library} was here at the start and is gone"
     if code := nvml.nvmlInit_v2():
-        return _said(code)
+        return _message(code)
     count = ctypes.c_uint(0)
     if code := nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
-        return _said(code)
+        return _message(code)
     if not count.value:
         return "GPU: the driver lists no device any more"
     handle = ctypes.c_void_p()
     for index in range(count.value):
         if code := nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)):
-            return f"{_said(code)}, GPU {index}"
+            return f"{_message(code)}, GPU {index}"
     return None

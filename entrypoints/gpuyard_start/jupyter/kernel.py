@@ -22,10 +22,9 @@ class Shell(Protocol):
 
 
 class Events(Protocol):
-    """IPython's own list of who is told what."""
+    """IPython's list of callbacks."""
 
-    def register(self, event: str, function: object) -> None:
-        """Adds one."""
+    def register(self, event: str, function: object) -> None: ...
 
 
 def leave(shell: Shell) -> None:

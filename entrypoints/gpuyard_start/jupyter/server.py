@@ -70,7 +70,7 @@ def settings(jupyter: Jupyter, as_root: bool, log_style: str) -> dict[str, dict[
         },
         # Under the provider's own name, which outranks the general one in a user's file.
         "PasswordIdentityProvider": {"token": jupyter.token, "hashed_password": jupyter.password_hash},
-        # Memory in the status bar: the container's own, and without a measurement every second for nobody.
+        # Memory in the status bar: the container's own, without measuring every second when nobody watches.
         "ResourceUseDisplay": {
             "mem_limit": limits.memory_limit() or 0,
             "enable_prometheus_metrics": False,

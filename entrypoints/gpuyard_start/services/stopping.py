@@ -1,4 +1,4 @@
-"""What happens when the container is told to stop: everything that works is told at once, and waited for.
+"""Stopping the container: every running program gets SIGTERM at once, and is waited for.
 
 The supervisor itself would end Jupyter and sshd first, and with them a kernel that is saving its model. How long
 Docker waits is Docker's affair: whoever has not ended by then is killed by it.
@@ -37,7 +37,7 @@ class Process(NamedTuple):
 
 
 def read(pid: int, proc: Path = PROC) -> Process | None:
-    """A process that is there and no zombie."""
+    """The process, or None if it is gone or a zombie."""
     try:
         text = (proc / str(pid) / "stat").read_text("utf-8", "replace")
     except OSError:
@@ -55,7 +55,7 @@ def _group(process: Path) -> str:
 
 
 def processes(proc: Path = PROC) -> dict[int, Process]:
-    """Every process of this container: with ``--pid host``, those of the host's users can be seen and told, too."""
+    """Every process of this container: with ``--pid host``, those of the host can be seen, and are left out."""
     own = _group(proc / "self")
     folders = [folder for folder in proc.iterdir() if folder.name.isdigit() and _group(folder) == own]
     return {process.pid: process for process in (read(int(folder.name), proc) for folder in folders) if process}
@@ -96,13 +96,13 @@ def workers(everyone: dict[int, Process], others: bool) -> list[Process]:
 
 def logins(everyone: dict[int, Process]) -> list[Process]:
     """The sessions of sshd. An idle shell outlives the signal, and its session keeps sshd's log open, for whose end
-    the supervisor waits; told itself, the session hangs up on the shell."""
+    the supervisor waits; a signal to the session itself ends the shell."""
     supervisor = {process.pid for process in everyone.values() if process.name.startswith(_SUPERVISOR)}
     sshd = {process.pid for process in everyone.values() if process.name == "sshd" and process.parent in supervisor}
     return [process for process in everyone.values() if process.name.startswith("sshd") and process.parent in sshd]
 
 
-def tell(found: list[Process]) -> list[Process]:
+def terminate(found: list[Process]) -> list[Process]:
     """Sends SIGTERM to each; those that it reached."""
     reached = []
     for process in found:
@@ -120,8 +120,8 @@ def main() -> None:
     alone = scan_folder.is_fatal(scan.parent)
     with contextlib.suppress(OSError):
         (scan.parent / SIGN).touch()
-    waited = tell(workers(processes(), others=alone))
+    waited = terminate(workers(processes(), others=alone))
     while waited := [process for process in waited if read(process.pid) == process]:
         time.sleep(0.05)
-    tell(logins(processes()))
+    terminate(logins(processes()))
     subprocess.run(["/usr/bin/s6-svscanctl", "-t", str(scan)], check=False)

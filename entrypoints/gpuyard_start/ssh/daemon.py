@@ -49,13 +49,12 @@ MaxStartups 100:30:200
 
 
 class Release(NamedTuple):
-    """OpenSSH's own version, which decides what may stand in its settings."""
+    """OpenSSH's version, which decides which settings it knows."""
 
     major: int
     minor: int
 
     def at_least(self, major: int, minor: int) -> bool:
-        """Whether it is this version or a later one."""
         return (self.major, self.minor) >= (major, minor)
 
 
@@ -89,7 +88,7 @@ def render(
 
 
 def public_blob(text: str) -> bytes:
-    """The key itself out of a ``.pub`` line; ValueError where there is none."""
+    """The key in a ``.pub`` line. Raises ValueError if there is none."""
     try:
         return base64.b64decode(text.split()[1], validate=True)
     except (IndexError, binascii.Error) as error:
@@ -123,7 +122,7 @@ def existing_host_keys(folder: Path) -> tuple[Path, ...]:
 
 
 def refuse_useless_folder(folder: Path, named: bool, given: tuple[Path, ...] = ()) -> None:
-    """Refuses a folder that the user meant to keep the host key in, and that can't. Changes nothing."""
+    """Refuses a folder for host keys that has none and can't be written to. Changes nothing."""
     if existing_host_keys(folder) or not (named or mounts.is_mounted(folder, mounts.points())):
         return
     nearest = next(place for place in (folder, *folder.parents) if place.exists())

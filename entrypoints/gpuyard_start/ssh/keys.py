@@ -1,4 +1,4 @@
-"""Public SSH keys: where they come from, and whether each line is one that sshd will take."""
+"""Public SSH keys: where they come from, and whether sshd accepts each line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KeyLine(NamedTuple):
 
 
 def fields(blob: bytes) -> list[bytes]:
-    """The length-prefixed fields of a key in SSH's wire format; ValueError where they do not add up."""
+    """The length-prefixed fields of a key in SSH's wire format; raises ValueError if they do not add up."""
     found: list[bytes] = []
     while blob:
         size = int.from_bytes(blob[:4], "big")
@@ -75,7 +75,7 @@ def _decode(kind: str, text: str) -> list[bytes]:
 
 
 def fault(line: str) -> str | None:
-    """What is wrong with one line of keys, or None when sshd will take it."""
+    """What is wrong with one line of keys, or None if sshd accepts it."""
     if "PRIVATE KEY" in line:
         return "that is a private key: give the public one (the .pub file) and replace this key everywhere"
     if line.startswith(("/", "~", "./")):

@@ -21,7 +21,7 @@ from ..secret_names import is_secret
 FILE = "environment"
 SHELL = "/bin/bash"
 PROGRAM = Path(__file__).resolve().parents[2] / "session"
-# What runs in a session is ended before Jupyter and sshd are when memory runs out.
+# When memory runs out, the kernel ends what runs in a session before Jupyter and sshd.
 OOM_SCORE = "500"
 # Each session has its own.
 _PER_SESSION = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "MAIL", "TERM"})
@@ -42,25 +42,23 @@ def select(env: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
 
 
 def pack(variables: dict[str, str]) -> bytes:
-    """The environment as a file."""
     return b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in variables.items())
 
 
 def unpack(data: bytes) -> dict[bytes, bytes]:
-    """The environment of a file."""
     pairs = (pair.partition(b"=") for pair in data.split(b"\0") if pair)
     return {name: value for name, _, value in pairs}
 
 
 def write(folder: Path, variables: dict[str, str]) -> None:
-    """Keeps the environment for the sessions to come, where only we can read it."""
+    """Writes the environment for later sessions into a file that only this user can read."""
     descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as out:
         out.write(pack(variables))
 
 
 def keep(env: dict[str, str]) -> None:
-    """Keeps what a start added for who comes in by ``docker exec``, where there is a place for it."""
+    """Keeps what the start added for sessions by ``docker exec``; does nothing if there is no place for it."""
     with contextlib.suppress(OSError, Refusal):
         write(make_folder(), select(env)[0])
 
@@ -87,7 +85,7 @@ def start_folder(arguments: list[str], env: Mapping[str, str], current: Path) ->
 def enter(arguments: list[str]) -> NoReturn:
     """Becomes the shell of a session. ``arguments`` are those that a login shell gets: none, or ``-c`` and a text."""
     if os.getuid() == 0 and find_folder() is None:
-        # ``docker exec`` comes in as whom the container was started as, not as whom it became.
+        # ``docker exec`` runs as the user that the container was started as, not as the one that it became.
         drop_to_owner()
     try:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..errors import Notice, Refusal
 from ..folder import make_folder
 
-# The variable that moves each, and the one that keeps the old place searched.
+# For each folder the variable that moves it, and the one that keeps the old folder on the search path.
 _MOVES = (
     ("JUPYTER_CONFIG_DIR", ".jupyter", "JUPYTER_CONFIG_PATH"),
     ("JUPYTER_DATA_DIR", ".local/share/jupyter", "JUPYTER_PATH"),

@@ -1,4 +1,4 @@
-"""What is mounted where: the line between what is the image's and what is the user's."""
+"""Mount points: what lies on one is the user's, everything else is the image's."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def possible(uid: int) -> bool:
 
 
 def name(uid: int) -> str:
-    """What a user without a name is called."""
+    """The name that such a user gets."""
     return f"uid{uid}"
 
 

@@ -10,14 +10,13 @@ _ALL = 2**32 - 1
 
 
 class Range(NamedTuple):
-    """Numbers that follow each other: the first one here, the first one on the host, how many."""
+    """A range of ids: its first one here, its first one on the host, and its length."""
 
     here: int
     host: int
     length: int
 
     def holds(self, number: int) -> bool:
-        """Whether a number that is used here is one of them."""
         return self.here <= number < self.here + self.length
 
 
@@ -31,7 +30,7 @@ def ranges(kind: str, proc: Path = PROC) -> tuple[Range, ...]:
 
 
 def exists(kind: str, number: int, proc: Path = PROC) -> bool:
-    """Whether a process here can have the number."""
+    """Whether a process here can have the id."""
     return any(part.holds(number) for part in ranges(kind, proc))
 
 

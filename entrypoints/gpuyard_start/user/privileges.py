@@ -1,4 +1,4 @@
-"""Giving things to the user that root becomes, and giving up root for good."""
+"""Gives files to the user that root becomes, and gives up root for good."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _kept_groups() -> list[int]:
 
 @contextlib.contextmanager
 def acting_as(target: Target | None) -> Iterator[None]:
-    """For as long as it lasts, this process may do exactly what the target may."""
+    """A context in which this process has the rights of the target."""
     if target is None:
         yield
         return
@@ -80,7 +80,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def list_user(target: Target) -> None:
-    """Makes the system's lists say who we are."""
+    """Changes the image's user in /etc/passwd and /etc/group into the target."""
     assert target.before is not None
     old = target.before.pw_name
     _replace(PASSWD, edited(PASSWD.read_text("utf-8"), old, target.name, {2: target.uid, 3: target.gid}))

@@ -28,7 +28,6 @@ class User(NamedTuple):
     home: Path
 
     def describe(self) -> str:
-        """Name and number, for people."""
         return f"{self.name} (uid {self.uid})" if self.name else f"uid {self.uid}"
 
 
@@ -102,7 +101,7 @@ def screens(env: dict[str, str]) -> dict[str, str]:
 def raise_open_files() -> None:
     """The soft limit of open files becomes the hard one: DataLoader workers need many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Programs that close every possible descriptor crawl where the hard limit is in the thousand millions.
+    # Programs that close every possible descriptor are very slow if the hard limit is in the billions.
     wanted = max(soft, min(hard, _ENOUGH_FILES) if hard != resource.RLIM_INFINITY else _ENOUGH_FILES)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -111,7 +110,7 @@ def raise_open_files() -> None:
 
 
 def restore_signals() -> None:
-    """Undoes what Python sets for itself, so that a command starts with the signals of a fresh process."""
+    """Undoes Python's own signal settings, so that a command starts with the defaults."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
 

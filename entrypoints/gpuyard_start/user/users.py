@@ -1,4 +1,4 @@
-"""Who a container becomes that was started as root: what was asked for, and what stands in its way."""
+"""The user that a container started as root becomes: what was asked for, and what prevents it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def image_entry() -> pwd.struct_passwd | None:
 
 
 def _refuse_outside(kind: str, number: int, setting: str) -> None:
-    """A user namespace may hold a part of the numbers only."""
+    """A user namespace may have only some of the ids."""
     if not namespaces.exists(kind, number):
         last = max(part.here + part.length for part in namespaces.ranges(kind)) - 1
         raise Refusal(
@@ -105,7 +105,7 @@ def _refuse_root_needed(setting: str, uid: int) -> None:
 
 
 def target(env: dict[str, str], uid: int, gid: int) -> Target | None:
-    """The user to become, or None where this process stays who it is. Refuses what must not be; changes nothing."""
+    """The user to become, or None if the user stays the same. Raises Refusal; changes nothing."""
     if uid != 0:
         _refuse_without_root(env, uid, gid)
         return None
@@ -137,7 +137,7 @@ def target(env: dict[str, str], uid: int, gid: int) -> Target | None:
 
 
 def listable(found: Target) -> bool:
-    """Whether the system's list of users can say who we are: a list that was mounted is not ours to change."""
+    """Whether /etc/passwd can name the target: one that was mounted is not changed."""
     if found.before is None or PASSWD in mounts.points() or not os.access(PASSWD, os.W_OK):
         return found.before is not None and (found.uid, found.name) == (found.before.pw_uid, found.before.pw_name)
     return True

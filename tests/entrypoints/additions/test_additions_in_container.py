@@ -87,7 +87,7 @@ def test_every_user_installs_upgrades_and_imports(run: Run, tmp_path: Path, user
     tmp_path.chmod(0o755)
     say = "python -c 'import tiny; print(tiny.version)'"
     steps = [f"pip install -q --no-index {wheel(tmp_path, 'tiny', 1)}", say]
-    steps += [f"pip install -q --no-index -U {wheel(tmp_path, 'tiny', 2)}", say]
+    steps += [f"pip3 install -q --no-index -U {wheel(tmp_path, 'tiny', 2)}", say]
     steps += [f"uv pip install -q --offline --no-index {wheel(tmp_path, 'tiny', 3)}", say]
     steps += [
         f"pip install -q --no-index {wheel(tmp_path, 'tqdm', 999)}",
@@ -97,6 +97,17 @@ def test_every_user_installs_upgrades_and_imports(run: Run, tmp_path: Path, user
     environment = {"GPUYARD_ALLOW_ROOT": "yes"}
     ended = run("sh", "-c", " && ".join(steps), user=user, volumes=volumes, environment=environment)
     assert ended.stdout.split() == ["1", "2", "3", "999"], ended.stderr
+
+
+def test_programs_of_the_image_that_run_code_see_what_was_installed(run: Run, tmp_path: Path) -> None:
+    """torchrun starts the environment's Python, as it starts the image's for trainer; and verify finds no fault."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "job.py").write_text("import tiny; print('tiny', tiny.version)\n")
+    script = f"pip install -q --no-index {wheel(tmp_path, 'tiny', 1)}"
+    script += " && torchrun --standalone --nproc-per-node=1 /wheels/job.py && verify --only python,one-torch,user-site,image-env >/dev/null"
+    volumes = {str(tmp_path): {"bind": "/wheels", "mode": "ro"}}
+    ended = run("sh", "-c", script, user="4321:4321", volumes=volumes)
+    assert (ended.code, ended.stdout) == (0, "tiny 1\n"), ended.stderr
 
 
 def test_no_user_swaps_torch(run: Run, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_no_shared_memory_at_all_is_named(tmp_path: Path) -> None:
 
 def test_memory_that_ran_out_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     """With the number of processes; an error, so that a quiet log has it too."""
-    limits.tell(2, "quiet")
+    limits.log_kills(2, "quiet")
     said = capfd.readouterr().err
     assert "ERROR start[out-of-memory]: " in said
     assert " 2 processes " in said

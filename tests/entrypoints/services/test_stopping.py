@@ -96,7 +96,7 @@ def test_a_zombie_is_nobody() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert stopping.read(child.pid) is None
-    assert stopping.tell([Process(child.pid, 1, "gone", "0")]) == []
+    assert stopping.terminate([Process(child.pid, 1, "gone", "0")]) == []
 
 
 def test_the_hosts_processes_are_nobodys_to_tell(tmp_path: Path) -> None:
