@@ -115,6 +115,9 @@ LEFT_OUT = (
 )
 """Messages of programs that are not in the image because of their size, and what to do."""
 WAV = """```python
+import scipy.io.wavfile
+import torch
+
 rate, samples = scipy.io.wavfile.read("in.wav")  # (frames, channels)
 waveform = torch.from_numpy(samples.copy()).T  # as torchaudio's transforms take it
 scipy.io.wavfile.write("out.wav", rate, waveform.T.numpy())

@@ -9,21 +9,21 @@ import pytest
 from docker.models.containers import Container
 
 from gpuyard.catalogue.claims import LICENSES
+from gpuyard.render.troubleshooting import WAV
 from tests.containers import Run, Runner
 
 pytestmark = pytest.mark.image
 USERS = ["1000:1000", "0:0", "23456:23456", "12345:0"]
 PROGRAMS = "curl g++ gcc git git-lfs jupyter make ninja rsync screen ssh /usr/sbin/sshd tmux unzip uv wget"
 FLAGS = {"/usr/sbin/sshd": "-V", "ssh": "-V", "tmux": "-V", "unzip": "-v"}
-WAV = """
-import numpy, scipy.io.wavfile as wav, torch
-sound = torch.sin(torch.arange(1600) / 16000 * 440 * 6.2832).unsqueeze(1).repeat(1, 2)
-wav.write("/tmp/sound.wav", 16000, sound.numpy())
-rate, samples = wav.read("/tmp/sound.wav")
-read = torch.from_numpy(samples.copy())
-assert (rate, read.shape, torch.equal(read, sound)) == (16000, (1600, 2), True), (rate, read.shape)
-import torchaudio
-print(tuple(torchaudio.transforms.MelSpectrogram(rate, n_fft=400)(read.T).shape))
+BEFORE = """
+import numpy, torch, torchaudio, scipy.io.wavfile as wav
+sound = torch.sin(torch.arange(1600) / 16000 * 440 * 6.2832).unsqueeze(1).repeat(1, 2).numpy()
+wav.write("in.wav", 16000, sound)
+"""
+AFTER = """
+assert numpy.array_equal(wav.read("out.wav")[1], sound)
+print(rate, tuple(torchaudio.transforms.MelSpectrogram(rate, n_fft=400)(waveform).shape))
 """
 INLINE = """
 from torch.utils.cpp_extension import load_inline
@@ -81,10 +81,11 @@ def test_nothing_is_left_of_the_installation(shell: Container) -> None:
     assert said(shell, f"find / -xdev -type f \\( {unwanted} \\)", user="0:0") == ""
 
 
-def test_a_wav_file_is_written_and_read(run: Run) -> None:
-    """By SciPy: torchaudio.load wants TorchCodec and FFmpeg; its transforms take what SciPy read."""
-    ended = run("python", "-c", WAV)
-    assert (ended.code, ended.stdout) == (0, "(2, 128, 9)\n"), ended.stderr
+def test_a_wav_file_is_read_and_written_as_documented(run: Run) -> None:
+    """By SciPy: torchaudio.load needs TorchCodec and FFmpeg. torchaudio's transforms take what SciPy reads."""
+    page = WAV.removeprefix("```python\n").removesuffix("```\n")
+    ended = run("python", "-c", BEFORE + page + AFTER, working_dir="/tmp")
+    assert (ended.code, ended.stdout) == (0, "16000 (2, 128, 9)\n"), ended.stderr
 
 
 @pytest.mark.full
