@@ -9,7 +9,7 @@ from typing import Dict, Iterable, List, Set
 from verify.cases import cases_of
 from verify.checks.compute import compile, dataloader, libraries, matmul, operators
 from verify.checks.compute import gpu as compute_gpu
-from verify.checks.container import limits, network, process, shm, surroundings
+from verify.checks.container import folders, limits, network, process, shm, surroundings
 from verify.checks.distributed import data_parallel, ranks
 from verify.checks.driver import context, devices, driver, gpu, gpu_health
 from verify.checks.image import environment, imports, loaded, native, packages, torch_libs, variables
@@ -25,6 +25,7 @@ _CHAIN: List[Check] = [
     *packages.CHECKS,
     *native.CHECKS,
     *surroundings.CHECKS,
+    *folders.CHECKS,
     *shm.CHECKS,
     *limits.CHECKS,
     *process.CHECKS,

@@ -77,24 +77,6 @@ def test_a_low_limit_fails_with_its_flag(evaluate: Any, change: dict[str, Any], 
     assert "unlimited" in evaluate(unlimited, CLAIMS).observed
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """A folder that does not exist yet counts as the one above it; a file in the way is the reason."""
-    assert surroundings.why_not_writable(str(tmp_path / "new" / "deep")) == ""
-    (tmp_path / "file").touch()
-    assert "file" in surroundings.why_not_writable(str(tmp_path / "file"))
-    assert is_failure(surroundings.evaluate_folders({"folders": {"HOME /x": "/x: Read-only"}}, CLAIMS), "HOME /x")
-    assert surroundings.evaluate_folders({"folders": {"HOME /x": ""}}, CLAIMS).status is P
-
-
-def test_a_workspace_of_another_user_fails() -> None:
-    """The remedy names the uid that needs the folder."""
-    good = {"exists": True, "reason": "", "uid": 1234}
-    assert surroundings.evaluate_workspace(good, CLAIMS).status is P
-    bad = surroundings.evaluate_workspace({**good, "reason": "/workspace: Permission denied"}, CLAIMS)
-    assert is_failure(bad, "uid 1234", "chown -R 1234")
-    assert is_failure(surroundings.evaluate_workspace({**good, "exists": False}, CLAIMS), "missing")
-
-
 def test_little_memory_fails_and_a_quota_is_told() -> None:
     """A quota below the visible CPUs comes with the number of threads to set."""
     good = {"cpus": 1, "affinity": 8, "quota": 1.0, "memory": 8 * GB, "limit": None, "threads": ""}

@@ -31,6 +31,7 @@ DDP = {"gradients": [1.0], "difference": 0.0}
 DDP_RANKS = {**ranks(), "ranks": [{**RANK, "facts": DDP}, {**RANK, "facts": DDP}]}
 RUN = {"runs": [{"asked": "bf16", "repeatable": True, "trace": TRACE}]}
 STRAYED = {"runs": [{"asked": "bf16", "repeatable": False, "trace": TRACE}]}
+ROOM = {"folder": "/h", "error": "", "free": 1 << 40, "total": 1 << 41, "inodes_free": 9, "inodes": 9}
 
 EXAMPLES: dict[str, tuple[Facts, Facts]] = {
     "python": ({"version": "3.99.1", "prefix": "/v", "on_path": "/v"}, {"version": "3.1", "prefix": "", "on_path": ""}),
@@ -60,8 +61,9 @@ EXAMPLES: dict[str, tuple[Facts, Facts]] = {
     "needed-libraries": ({"count": 1, "unmet": {}}, {"count": 1, "unmet": {"/site/_C.so": ["libx.so.1"]}}),
     "cuda-copies": ({"copies": {}}, {"copies": {"libnccl.so.2": ["/a (x)", "/b (y)"]}}),
     "resources": (CPUS, {**CPUS, "memory": 1 << 20}),
-    "caches": ({"folders": {"HOME /h": ""}}, {"folders": {"HOME /h": "/h: Read-only"}}),
-    "workspace": ({"exists": True, "reason": "", "uid": 1}, {"exists": True, "reason": "denied", "uid": 1}),
+    "caches": ({"folders": {"HOME /h": ROOM}}, {"folders": {"HOME /h": {**ROOM, "error": "EROFS"}}}),
+    "workspace": ({"exists": True, "uid": 1, **ROOM}, {"exists": True, "uid": 1, **ROOM, "error": "EACCES"}),
+    "volumes": ({"folders": {"/mnt/data": ROOM}}, {"folders": {"/mnt/data": {**ROOM, "error": "EDQUOT"}}}),
     "compiler": (COMPILERS, {**COMPILERS, "cxx_error": "not found"}),
     "shm-type": ({"exists": True, "type": "tmpfs"}, {"exists": True, "type": "ext4"}),
     "shm-size": (SHM, {**SHM, "total": 64 << 20}),
