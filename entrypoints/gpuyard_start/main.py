@@ -161,7 +161,7 @@ def prepare(made: Plan, env: dict[str, str], log: Log) -> dict[str, str]:
             log.warning(*warning)
         log.info(f"the container was started as root; from here on it is {made.user.describe()}")
     line.announce(made.image, log)
-    for warning in (*filter(None, [settings.foreign(env)]), *limits.small()):
+    for warning in (*filter(None, [settings.foreign(env)]), *settings.unknown(env), *limits.small()):
         log.warning(*warning)
     runtime.raise_open_files()
     env = surroundings(made, env, log)

@@ -138,6 +138,7 @@ FOREIGN = {
     "GEN_CERT": "JUPYTER_CERTFILE",
 }
 _OFF = ("", "no", "false", "0")
+_OURS = ("GPUYARD_", "JUPYTER_", "SSH_PUBLIC", "PUBLIC_KEY")
 
 
 def foreign(env: dict[str, str]) -> Notice | None:
@@ -148,3 +149,20 @@ def foreign(env: dict[str, str]) -> Notice | None:
     return Notice(
         "setting-foreign", f"these variables have no effect in this image; use what follows: {', '.join(found)}"
     )
+
+
+def unknown(env: dict[str, str]) -> list[Notice]:
+    """A warning for each variable whose name is nearly that of a setting: it would be ignored in silence."""
+    known = [name for setting in TABLE for name in (setting.name, setting.also) if name]
+    suspects = sorted(name for name in set(env) - set(known) - set(FOREIGN) if name.startswith(_OURS))
+    if not suspects:
+        return []
+    # Late: most starts have no such variable.
+    import difflib
+
+    near = {name: difflib.get_close_matches(name, known, n=1, cutoff=0.85) for name in suspects}
+    return [
+        Notice("setting-unknown", f"{name} is not a setting and has no effect: did you mean {found[0]}?")
+        for name, found in near.items()
+        if found
+    ]

@@ -165,6 +165,22 @@ def test_settings_of_other_images_are_named_in_one_line() -> None:
     assert settings.foreign({"GRANT_SUDO": "no", "NB_UID": "5", "GEN_CERT": ""}) is None
 
 
+def test_a_name_with_a_slip_of_the_pen_is_named() -> None:
+    """It would be ignored in silence; names that are the user's own, Jupyter's or another tool's are left alone."""
+    wrong = {"GPUYARD_SERVICE": "ssh", "JUPYTER_TOKENS": "x", "GPUYARD_SSHPORT": "1", "SSH_PUBLIC_KEYS": "k"}
+    own = {
+        "GPUYARD_NODES": "2",
+        "GPUYARD_IMAGE": "i",
+        "GPUYARD_IMAGE_JSON": "/x",
+        "JUPYTER_PATH": "/p",
+        "HF_TOKEN": "t",
+    }
+    found = settings.unknown({**wrong, **own, **dict.fromkeys(CASES, "x"), "NB_UID": "5"})
+    assert {notice.id for notice in found} == {"setting-unknown"}
+    assert [notice.message.split()[0] for notice in found] == sorted(wrong)
+    assert "GPUYARD_SERVICES?" in found[0].message
+
+
 def test_no_setting_of_another_image_is_one_of_ours() -> None:
     """A name that works here would be called useless."""
     ours = {name for setting in settings.TABLE for name in (setting.name, setting.also)}
