@@ -62,7 +62,7 @@ def test_a_mount_that_cannot_be_given_away_is_told(run: Run, tmp_path: Path) -> 
     tmp_path.chmod(0o755)
     ended = run("echo", "ok", environment={"GPUYARD_UID": "1005", "GPUYARD_CHOWN": "/mnt/data"}, **options)
     assert ended.stdout == "ok\n"
-    assert "/mnt/data can't be given to uid 1005 (Operation not permitted)" in ended.stderr
+    assert "WARNING start[folder-not-given]: /mnt/data " in ended.stderr
     assert tmp_path.stat().st_uid == 0
 
 
@@ -93,7 +93,7 @@ def test_a_read_only_workspace_is_told_and_served(run_container: Any, tmp_path: 
     tmp_path.chmod(0o755)
     with run_container(None, volumes={str(tmp_path): {"bind": "/workspace", "mode": "ro"}}) as container:
         healthy(container)
-        assert "/workspace is read-only: mount a folder or --tmpfs there to save work" in log_of(container)
+        assert "WARNING start[folder-unwritable]: /workspace is read-only" in log_of(container)
 
 
 def test_without_a_writable_tmp_everything_works_elsewhere(run_container: Any, run: Run, key: KeyPair) -> None:
@@ -143,7 +143,8 @@ def test_folders_of_roots_in_a_home_stop_nothing(crowded: tuple[Container, Path]
     log = log_of(container)
     assert "Traceback" not in said + log
     assert all(place.startswith("/run/gpuyard/") for place in said.split())
-    assert "has folders that uid 1000 can't write to (.jupyter, .local/share/jupyter, .ipython, .cache)" in log
+    assert "WARNING start[home-folders-unwritable]: " in log
+    assert "(.jupyter, .local/share/jupyter, .ipython, .cache)" in log
     assert {path.stat().st_uid for path in home.iterdir()} == {0}
 
 

@@ -59,7 +59,7 @@ def test_a_hook_that_is_not_executable_is_refused(run: Run, tmp_path: Path, stag
     write(tmp_path / stage / "10-x.sh", "#!/bin/sh\n", 0o644)
     ended = run("true", volumes=hooks(tmp_path))
     assert ended.code == 2
-    assert f"hook /etc/gpuyard/hooks/{stage}/10-x.sh is not executable: chmod +x it" in ended.stderr
+    assert f"ERROR start[hook-unusable]: hook /etc/gpuyard/hooks/{stage}/10-x.sh " in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 
@@ -90,8 +90,9 @@ def test_a_kernel_that_eats_all_memory_goes_alone_and_is_told(run_container: Any
         wait_for(lambda: container.exec_run(HEALTH).output == b"jupyter, ssh answer\n", 90)
         services = container.exec_run("pgrep -f jupyter-lab|listener").output
         assert ask_jupyter(container, "", EAT, token="t") == "the kernel died"
-        wait_for(lambda: "out of memory: the kernel ended 1 process in this container" in log_of(container))
-        assert "the container's limit of 0.7 GiB was reached" in log_of(container)
+        wait_for(lambda: "ERROR start[out-of-memory]: " in log_of(container))
+        assert "0.7 GiB" in log_of(container)
+        assert "WARNING start[memory-small]: memory is limited to 700 MB" in log_of(container)
         session = ["/opt/gpuyard/entrypoints/session", "-c", f'python -c "{EAT}"; echo ended-$?']
         assert b"ended-137" in container.exec_run(session).output
         assert container.exec_run("pgrep -f jupyter-lab|listener").output == services

@@ -45,7 +45,7 @@ def test_a_driver_that_hangs_delays_no_service(
         assert time.monotonic() - begun < 10
         assert "GPU:" not in log_of(container)
         if to_the_end:
-            wait_for(lambda: "GPU: the driver did not answer" in log_of(container), 30)
+            wait_for(lambda: "WARNING start[gpu-driver-silent]: " in log_of(container), 30)
 
 
 def test_the_monitor_says_in_words_that_there_is_no_driver(run: Run) -> None:

@@ -90,7 +90,7 @@ def test_the_users_settings_count_but_never_open_the_server(run_container: Any, 
         assert get(f"{base}/api/status")[0] == 403
         with urllib.request.urlopen(f"{base}/api", timeout=10) as answer:
             assert answer.headers["X-Own"] == "yes"
-        assert "jupyter_server_config.json is left out: " in log_of(container)
+        assert "WARNING jupyter[jupyter-config-ignored]: " in log_of(container)
 
 
 @pytest.mark.parametrize("command", [None, ["jupyter", "lab", "--ip=::"]])

@@ -56,7 +56,7 @@ def test_a_killed_kernel_is_started_again_by_its_server(both: Container) -> None
 def test_a_killed_jupyter_comes_back_and_leaves_no_kernel_behind(both: Container) -> None:
     """Orphans would hold a GPU's memory."""
     kill(both, "bin/jupyter-lab")
-    wait_for(lambda: "jupyter ended (killed by signal 9); it is started again now" in log_of(both))
+    wait_for(lambda: "WARNING start[service-ended]: jupyter ended (killed by signal 9)" in log_of(both))
     wait_for(lambda: get(f"http://127.0.0.1:{host_port(both, 8888)}/api")[0] == 200, 60)
     wait_for(lambda: not pids(both, "ipykernel_launcher"), 20)
 
@@ -101,7 +101,7 @@ def test_a_killed_supervisor_ends_the_container(run_container: Any, key: KeyPair
         # No exit code is asked for: it ends with the container.
         container.exec_run(["pkill", "-KILL", "-f", "s6-svscan "], user="root")
         assert container.wait(timeout=20)["StatusCode"] == 137
-        assert "the services' supervisor was killed by signal 9: the container ends" in log_of(container)
+        assert "ERROR start[supervisor-killed]: " in log_of(container)
         container.start()
         wait_for(lambda: greeting(host_port(container, 2222)).startswith(b"SSH-2.0-"))
 
@@ -114,8 +114,8 @@ def test_a_jupyter_that_cannot_run_ends_the_container_with_its_reason(run_contai
         assert container.wait(timeout=120)["StatusCode"] == 1
         log = log_of(container)
     assert "/no/such/folder" in log
-    assert "it is started again in 4 s (failure 4 of 5)" in log
-    assert "jupyter failed 5 times within 120 s, last with exit code 1: see its lines above; the container ends" in log
+    assert "failure 4 of 5" in log
+    assert "ERROR start[service-gave-up]: jupyter failed 5 times within 120 s, last with exit code 1" in log
 
 
 BUSY = """

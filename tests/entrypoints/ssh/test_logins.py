@@ -200,7 +200,7 @@ def test_a_number_of_a_service_has_no_name_and_no_ssh(run: Any, key: KeyPair) ->
     """Numbers below 500 are the system's: told in one line, before anything is started."""
     ended = run(user="300:300", environment={"SSH_PUBLIC_KEY": key.public})
     assert ended.code == 2
-    assert "SSH does not serve uid 300" in ended.stderr
+    assert "ERROR start[ssh-user]: SSH does not serve uid 300" in ended.stderr
 
 
 def test_a_number_whose_name_has_no_place_is_told_where_to_give_one(run: Any, key: KeyPair) -> None:
@@ -219,7 +219,7 @@ def test_a_key_file_that_cannot_be_read_is_refused_with_the_ways_out(run: Any, k
     file.chmod(0o600)
     ended = run(volumes={str(file): {"bind": "/etc/gpuyard/authorized_keys", "mode": "ro"}})
     assert ended.code == 2
-    assert "/etc/gpuyard/authorized_keys can't be read (Permission denied)" in ended.stderr
+    assert "ERROR start[login-key-file-unusable]: /etc/gpuyard/authorized_keys " in ended.stderr
     assert "-e SSH_PUBLIC_KEY=" in ended.stderr
 
 
