@@ -16,6 +16,8 @@ IMAGE_JSON = Path("/etc/gpuyard/image.json")
 class BadClaims(Exception):
     """A claims file exists but cannot be used; the text is one line for the user."""
 
+    id = "verify-claims-invalid"
+
 
 def load_claims(image: Optional[Path] = None) -> Claims:
     """Claims of this image; both parts are empty where their file does not exist.

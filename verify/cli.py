@@ -30,11 +30,11 @@ from verify.report.results import build
 EPILOG = """exit codes:
   0  every required check passed
   1  a required check failed
-  2  wrong usage; nothing was run
+  2  usage error; nothing was run
   3  a required check could not run (skipped, unknown or absent)
 
 also:
-  verify explain ID    what the check asserts, why, and what repairs it
+  verify explain ID    what a check asserts, why, and what repairs it; or what the id of an error means
   verify env           one page about this machine to paste into a bug report, secrets masked
 
 profiles:
@@ -46,7 +46,7 @@ LEVELS = [level.value for level in Level]
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"verify: {message}\n")
+        self.exit(USAGE, f"verify: error[verify-usage]: {message}\n")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -64,10 +64,10 @@ def main(arguments: Sequence[str]) -> int:
             return _list(options)
         return _run(options, arguments)
     except (registry.UnknownName, UnknownProfile, UnwritableReport) as error:
-        print(f"verify: {error}", file=sys.stderr)
+        print(f"verify: error[{error.id}]: {error}", file=sys.stderr)
         return USAGE
     except BadClaims as error:
-        print(f"verify: {error}", file=sys.stderr)
+        print(f"verify: error[{error.id}]: {error}", file=sys.stderr)
         return NOT_RUN
     except BrokenPipeError:
         _drop_stdout()
@@ -88,24 +88,24 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--profile", metavar="NAME", help="which checks to run and which must pass (default: default)")
     add("--only", metavar="IDS", action="append", help="run and require these checks or groups, comma-separated")
-    add("--require", metavar="IDS", action="append", help="these must pass as well, comma-separated")
-    add("--level", metavar="LEVEL", type=_level, help=f"leave out what needs more than this: {', '.join(LEVELS)}")
-    add("--quick", action="store_true", help="the profile quick: half a second, without torch and cuInit")
+    add("--require", metavar="IDS", action="append", help="require these as well, comma-separated")
+    add("--level", metavar="LEVEL", type=_level, help=f"leave out checks above this level: {', '.join(LEVELS)}")
+    add("--quick", action="store_true", help="the same as --profile quick: half a second, without torch and cuInit")
     add(
         "--watch",
         metavar="S",
         nargs="?",
         type=_seconds,
         const=30.0,
-        help="look every S seconds; say when a GPU is lost",
+        help="look every S seconds; report when a GPU is lost",
     )
     add("--list", action="store_true", help="print the checks and run nothing")
     add("--cases", action="store_true", help="with --list: the known ways to break, and which check sees each")
-    add("--json", metavar="PATH", help="write the report as JSON; - is stdout, with nothing else on it")
+    add("--json", metavar="PATH", help="write the report as JSON; - writes it to stdout, and nothing else there")
     add("--junit", metavar="PATH", help="write the report as JUnit XML")
     add("--html", metavar="PATH", help="write the report as one HTML page")
     add("--quiet", action="store_true", help="print the verdict only")
-    add("--no-color", action="store_true", help="no colours (also by NO_COLOR or when stdout is no terminal)")
+    add("--no-color", action="store_true", help="no colours (as with NO_COLOR set, or when stdout is not a terminal)")
     return parser
 
 
@@ -128,7 +128,10 @@ def _names(values: Optional[List[str]]) -> List[str]:
 
 def _explain(arguments: Sequence[str]) -> int:
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("verify: expected one check: verify explain ID (verify --list shows them)", file=sys.stderr)
+        print(
+            "verify: error[verify-usage]: expected one id: verify explain ID (verify --list shows the checks)",
+            file=sys.stderr,
+        )
         return USAGE
     print(explain(registry.CHECKS, arguments[0]))
     return PASSED

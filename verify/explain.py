@@ -6,6 +6,7 @@ import textwrap
 from functools import partial
 from typing import Collection, Dict, List, Mapping
 
+from verify import messages
 from verify.codes import CUDA, NVML, Meaning
 from verify.engine.registry import UnknownName, all_needs, unknown_text
 from verify.model import Check, Probe
@@ -22,11 +23,19 @@ def list_checks(checks: List[Check], required: Collection[str]) -> str:
     return "\n".join([*lines, "", f"{len(checks)} checks; {len(set(required))} must pass in this run"])
 
 
-def explain(checks: List[Check], check_id: str) -> str:
+def explain(checks: List[Check], wanted: str) -> str:
+    """A check's page, or the meaning of another printed id. Raises UnknownName for an id that neither has."""
+    check = next((c for c in checks if c.id == wanted), None)
+    if check:
+        return _page(check)
+    others = messages.known()
+    if wanted not in others:
+        raise UnknownName(unknown_text("id", wanted, [*(c.id for c in checks), *others]))
+    return messages.text(wanted)
+
+
+def _page(check: Check) -> str:
     """What the check asserts, why it exists, how it looks, and what repairs it."""
-    check = next((c for c in checks if c.id == check_id), None)
-    if check is None:
-        raise UnknownName(unknown_text("check", check_id, (c.id for c in checks)))
     lines = [f"{check.id}: {check.title}", f"group {check.group}, level {check.level.value}", ""]
     lines += _part("What", _what(check.probe))
     lines += _part("Why", check.why)

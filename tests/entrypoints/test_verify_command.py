@@ -35,5 +35,5 @@ def test_the_suite_runs_with_as_little_as_possible(run: Run) -> None:
 
 
 def test_the_suites_exit_code_is_the_containers(run: Run) -> None:
-    """2 is its code for wrong usage."""
+    """2 is its code for a usage error."""
     assert run("verify", "--no-such-option").code == 2

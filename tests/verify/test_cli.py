@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +17,14 @@ import pytest
 from gpuyard.waiting import until
 from tests.faults.stubs import compile_stub
 from tests.verify.suite import ROOT, verify
+from verify import messages
+from verify.claims import BadClaims
 from verify.cli import main
-from verify.engine.registry import CHECKS, all_needs
+from verify.engine.profiles import UnknownProfile
+from verify.engine.registry import CHECKS, UnknownName, all_needs
+from verify.explain import explain
 from verify.model import Check, Level
+from verify.report.output import UnwritableReport
 
 GPU_FREE = not list(Path("/dev").glob("nvidia*"))
 
@@ -51,6 +57,7 @@ def test_a_name_that_does_not_exist_is_refused_with_the_nearest(arguments: list[
     assert done.returncode == 2
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert re.match(r"verify: error\[verify-(usage|unknown-name)\]: ", done.stderr)
     assert done.stdout == ""
 
 
@@ -60,6 +67,26 @@ def test_explain_says_what_why_and_what_to_do() -> None:
     assert done.returncode == 0
     assert "Why: " in done.stdout
     assert "--shm-size=8g" in done.stdout
+
+
+def test_ids_of_the_start_and_of_verify_itself_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """With what they mean and at least one thing to do; every id that verify prints is in its table."""
+    assert {"verify-usage", "setting-invalid"} <= set(messages.known())
+    for id_, message in messages.known().items():
+        assert main(["explain", id_]) == 0
+        said = capsys.readouterr().out
+        assert said.startswith(f"{id_}\n")
+        assert message.means in said
+        assert message.repair
+    printed = {UnknownName.id, UnknownProfile.id, UnwritableReport.id, BadClaims.id, "verify-usage"}
+    assert printed == set(messages.OWN)
+
+
+def test_the_starts_messages_may_be_missing(tmp_path: Path) -> None:
+    """As in one zip file, in an image that is not ours, or on a Python without a TOML reader."""
+    assert messages.start_messages(tmp_path / "none.toml") == {}
+    with pytest.raises(UnknownName, match="verify-usage"):
+        explain(CHECKS, "verify-usages")
 
 
 def test_the_drivers_checks_explain_each_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,8 @@ PROFILES = (
 class UnknownProfile(Exception):
     """A profile that does not exist; the text names the nearest."""
 
+    id = "verify-unknown-name"
+
 
 def find_profile(name: str) -> Profile:
     """The profile of that name."""

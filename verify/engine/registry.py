@@ -56,6 +56,8 @@ CHECKS: List[Check] = [replace(check, cases=cases_of(check.id)) for check in _CH
 class UnknownName(Exception):
     """A check, group or level that does not exist; the text names the nearest that do."""
 
+    id = "verify-unknown-name"
+
 
 def names(checks: Iterable[Check]) -> Set[str]:
     """Everything a user may write for these checks: ids, groups and levels."""

@@ -21,7 +21,9 @@ STDOUT = "-"
 
 
 class UnwritableReport(Exception):
-    """A report path that cannot be written; said before any check runs."""
+    """A report path that cannot be written; raised before any check runs where it can be known then."""
+
+    id = "verify-report-unwritable"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from gpuyard import messages
 from gpuyard.errors import UsageError
 from verify.engine import registry
 from verify.explain import explain as explain_check
+from verify.messages import OWN
 
 
 def explain(
@@ -38,7 +39,7 @@ def _text(known: Mapping[str, messages.Message], id: str) -> str:
         message = known[id]
         steps = "\n".join(f"  - {step}" for step in message.repair)
         return f"{message.id} ({message.room})\n\n{message.means}\n\nWhat to do:\n{steps}"
-    if any(check.id == id for check in registry.CHECKS):
+    if id in OWN or any(check.id == id for check in registry.CHECKS):
         return explain_check(registry.CHECKS, id)
     return _outside(id)
 

@@ -24,7 +24,7 @@ FAILED = Verdict(Status.FAIL, "seen", "wanted", "do it", Owner.HOST)
     ],
 )
 def test_a_level_is_as_good_as_its_worst_check(statuses: str, required: bool, expected: str) -> None:
-    """And a required skip is no pass."""
+    """And a required skip is not a pass."""
     rows = [
         finding(f"c{number}", Verdict(Status(status), "seen"), required=required)
         for number, status in enumerate(statuses.split())
