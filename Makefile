@@ -12,7 +12,7 @@ GPUYARD := .venv/bin/gpuyard
 TEST := .venv/bin/python -m pytest $(PYTEST_ARGS)
 SHELL_FILES = $(shell git ls-files '*.sh' .ci/run entrypoints/verify entrypoints/apt 'entrypoints/services/*/run') images/base/profile
 
-.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s test-multinode lint fix run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-ddp bench-publish pipeline
+.PHONY: help fetch reproduce build verify test test-all test-faults test-slurm test-k8s test-multinode lint fix run clean lock lock-host bench-build bench-compression bench-verify bench-start bench-ddp bench-publish pipeline runner-room
 
 help: ## Show these targets
 	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9.-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -62,6 +62,9 @@ lint: .venv/.tests ## ruff, mypy, shellcheck, hadolint, compose, actionlint, ziz
 	$(GPUYARD) engine start >/dev/null
 	docker compose --profile gpu --profile cpu config --quiet
 	.github/lint/workflows.sh
+
+runner-room: ## Make room on a hosted runner; elsewhere nothing
+	docker/runner-room.sh
 
 fix: .venv/.tests ## Repair what ruff can repair by itself, and format
 	.venv/bin/ruff check --fix .

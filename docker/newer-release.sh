@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the installers: on Debian 12, lets the named packages come from Debian 13, and nothing else of it.
+# Sourced by the installers: on Debian 12 and Ubuntu, lets the named packages come from Debian 13, and nothing else.
 
 newer_sources=/etc/apt/sources.list.d/gpuyard-engine.sources
 
@@ -15,10 +15,16 @@ use_newer_release() {
   local name=$1 archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   shift
   apt-get update -q
-  archive=$(archive_of "$VERSION_CODENAME")
+  if [[ $ID == ubuntu ]]; then
+    # Its mirrors have nothing of Debian's: address and keys come from packages of Ubuntu's own.
+    apt-get install -q -y --no-install-recommends debian-archive-keyring python-apt-common
+    archive=$(awk '$1 == "BaseURI:" { print $2; exit }' /usr/share/python-apt/templates/Debian.info)
+  else
+    archive=$(archive_of "$VERSION_CODENAME")
+  fi
   [[ -n $archive ]] || fail "no APT source for $VERSION_CODENAME found; add one to /etc/apt/sources.list.d and run again"
   {
-    echo "# Made by gpuyard (docker/newer-release.sh): some packages of Debian 13 on an older Debian."
+    echo "# Made by gpuyard (docker/newer-release.sh): some packages of Debian 13."
     printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\n' "$archive"
     [[ ! -e $keyring ]] || printf 'Signed-By: %s\n' "$keyring"
   } >"$newer_sources"

@@ -17,6 +17,7 @@ COMMANDS = {
     "build": "building",
     "fetch": "building",
     "reproduce": "building",
+    "load": "publishing",
     "verify": "using",
     "tags": "publishing",
     "publish": "publishing",

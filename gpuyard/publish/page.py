@@ -16,10 +16,10 @@ from verify.report.report import BadReport, Report
 
 WIDTH = 12
 SIGNED = {
-    "good": "signed, and the signature is this key's",
+    "good": "signed, by the signer that was asked for",
     "none": "not signed",
-    "other key": "signed, but NOT by this key: do not trust it",
-    "not checked": "signed; to check by whom: --key cosign.pub",
+    "other key": "signed, but NOT by that signer: do not trust it",
+    "not checked": "signed; to check by whom: --key cosign.pub, or --identity REGEX for a pipeline's",
 }
 NOT_THERE = "none attached"
 

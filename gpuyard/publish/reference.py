@@ -13,7 +13,7 @@ from gpuyard.errors import UsageError, UserError
 from gpuyard.image.oci import digest_of
 from gpuyard.publish import evidence, registry, signing
 from gpuyard.publish.registry import Repository
-from gpuyard.publish.signing import State
+from gpuyard.publish.signing import State, Trust
 
 REFERENCE = re.compile(r"^(?P<where>[^@]+?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
 SIGNATURE = "sha256-{}.sig"
@@ -64,8 +64,8 @@ def parse(reference: str, ca_file: Path | None, plain_http: bool | None) -> tupl
     return repository, found["digest"] or found["tag"] or "latest"
 
 
-def read(repository: Repository, tag: str, public: Path | None = None) -> Published:
-    """Everything about a reference. With the signer's public key, only evidence that it signed counts."""
+def read(repository: Repository, tag: str, trust: Trust | None = None) -> Published:
+    """Everything about a reference. With a trusted signer, only evidence that it signed counts."""
     digest = repository.resolve(tag)
     if digest is None:
         raise UserError(
@@ -76,7 +76,7 @@ def read(repository: Repository, tag: str, public: Path | None = None) -> Publis
     if "layers" not in manifest:
         raise UserError("image-is-index", f"{repository}:{tag} is not one image but a list of them; give one's digest")
     config = json.loads(repository.blob(manifest["config"]["digest"]))
-    found, warnings = attached(repository, digest, public)
+    found, warnings = attached(repository, digest, trust)
     warnings += doubts(found, frozenset({digest, manifest["config"]["digest"]}))
     return Published(
         repository,
@@ -85,13 +85,13 @@ def read(repository: Repository, tag: str, public: Path | None = None) -> Publis
         manifest,
         config,
         also(repository, digest),
-        state(repository, digest, public),
+        state(repository, digest, trust),
         found,
         tuple(warnings),
     )
 
 
-def attached(repository: Repository, digest: str, public: Path | None) -> tuple[dict[str, Evidence], list[str]]:
+def attached(repository: Repository, digest: str, trust: Trust | None) -> tuple[dict[str, Evidence], list[str]]:
     """The newest evidence of each kind, and warnings about what was ignored."""
     found: dict[str, Evidence] = {}
     warnings: list[str] = []
@@ -99,8 +99,8 @@ def attached(repository: Repository, digest: str, public: Path | None) -> tuple[
     for kind, name in evidence.NAMES.items():
         candidates = [entry for entry in referrers if entry.get("artifactType") == kind]
         for entry in sorted(candidates, key=lambda entry: evidence.note(entry, evidence.CREATED), reverse=True):
-            signature = state(repository, entry["digest"], public)
-            if public and signature != "good":
+            signature = state(repository, entry["digest"], trust)
+            if trust and signature != "good":
                 warnings.append(f"a {name} without a signature of this signer was ignored ({entry['digest']})")
                 continue
             found[kind] = Evidence(entry["digest"], _content(repository, entry["digest"]), signature)
@@ -121,10 +121,10 @@ def _content(repository: Repository, digest: str) -> Any:
         ) from error
 
 
-def state(repository: Repository, digest: str, public: Path | None) -> State:
-    """Whether a digest is signed; without a key, whether there is any signature at all."""
-    if public:
-        return signing.state(repository, digest, public)
+def state(repository: Repository, digest: str, trust: Trust | None) -> State:
+    """Whether a digest is signed; without a signer, whether there is any signature at all."""
+    if trust:
+        return signing.state(repository, digest, trust)
     return "not checked" if repository.resolve(SIGNATURE.format(digest.removeprefix("sha256:"))) else "none"
 
 

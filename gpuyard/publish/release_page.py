@@ -13,12 +13,11 @@ from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.publish.page import training
+from gpuyard.publish.signing import GITHUB
 from gpuyard.render.markdown import markdown
 from verify.report.report import Report
 
 FOLDER = paths.ROOT / "docs" / "images"
-OIDC = "https://token.actions.githubusercontent.com"
-"""Who vouches for a workflow's identity in a keyless signature."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def _commands(release: Release) -> str:
         f"$ docker run --rm --gpus all {tag} verify\n"
         f"$ gpuyard inspect HOST/{tag}\n"
         f"$ cosign verify HOST/{tag.split(':')[0]}@{release.side.digest} \\\n"
-        f"    --certificate-oidc-issuer {OIDC} \\\n"
+        f"    --certificate-oidc-issuer {GITHUB} \\\n"
         "    --certificate-identity-regexp '^https://github.com/OWNER/REPOSITORY/.github/workflows/publish.yml@'\n"
         "```\n\n"
         "HOST is the registry, OWNER/REPOSITORY where this is developed; with a key: `cosign verify --key FILE`."

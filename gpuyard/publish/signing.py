@@ -14,6 +14,8 @@ from gpuyard.publish.registry import Repository, execute
 
 PATIENCE = 120.0
 State = Literal["good", "none", "other key", "not checked"]
+GITHUB = "https://token.actions.githubusercontent.com"
+"""Who vouches for the identity of a workflow."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,43 @@ class Signer:
         with tempfile.NamedTemporaryFile("w", suffix=".pub") as file:
             file.write(self.public)
             file.flush()
-            return state(repository, digest, Path(file.name))
+            return state(repository, digest, Key(Path(file.name)))
 
 
-def state(repository: Repository, digest: str, public: Path) -> State:
-    """Whether a digest is signed by the key with that public half."""
-    words = ["verify", "--key", str(public), "--insecure-ignore-tlog", *options(repository), repository.at(digest)]
+@dataclass(frozen=True)
+class Key:
+    """Trust in the private half of a public key; its signatures are in no log."""
+
+    public: Path
+
+    @property
+    def options(self) -> list[str]:
+        return ["--key", str(self.public), "--insecure-ignore-tlog"]
+
+
+@dataclass(frozen=True)
+class Keyless:
+    """Trust in a pipeline: an identity that fits the pattern, vouched for by that issuer, in the public log."""
+
+    identity: str
+    issuer: str
+
+    @property
+    def options(self) -> list[str]:
+        return ["--certificate-identity-regexp", self.identity, "--certificate-oidc-issuer", self.issuer]
+
+
+Trust = Key | Keyless
+
+
+def state(repository: Repository, digest: str, trust: Trust) -> State:
+    """Whether a digest is signed by somebody who is trusted."""
+    words = ["verify", *trust.options, *options(repository), repository.at(digest)]
     code, _, err = execute(["cosign", *words], PATIENCE, environment())
     if code == 0:
         return "good"
     if "loading public key" in err or "unsupported pem" in err:
-        raise UserError("public-key-invalid", f"--key {public}: not a public key ({summary(err)})")
+        raise UserError("public-key-invalid", f"{' '.join(trust.options[:2])}: not a public key ({summary(err)})")
     if "no signatures found" in err:
         return "none"
     if "no matching signatures" in err:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from gpuyard.errors import UsageError, UserError
 from gpuyard.image.source import Source
 from gpuyard.publish import evidence, page, publisher, reference
 from gpuyard.publish.evidence import Document
-from gpuyard.publish.signing import Signer
+from gpuyard.publish.signing import Key, Keyless, Signer
 from tests.publish import small
 from tests.publish.conftest import Ordering, gpuyard, quiet
 
@@ -47,13 +49,13 @@ def test_only_evidence_of_the_key_counts(
     publisher.publish(order, quiet)
     false = json.dumps({**small.report(source.digest), "training": []}).encode()
     publisher.attach_one(order, Document(evidence.REPORT, "verify.json", false))
-    trusted = reference.read(order.repository, "v9.9", keys["ours"].with_suffix(".pub"))
+    trusted = reference.read(order.repository, "v9.9", Key(keys["ours"].with_suffix(".pub")))
     assert trusted.evidence[evidence.REPORT].content["training"]
     assert "a verification report without a signature of this signer was ignored" in trusted.warnings[0]
     assert not reference.read(order.repository, "v9.9").evidence[evidence.REPORT].content["training"]
     done = gpuyard("inspect", f"{host}/{name}:v9.9", "--key", str(keys["others"].with_suffix(".pub")))
     assert done.returncode == 1
-    assert "signed, but NOT by this key: do not trust it" in done.stdout
+    assert "signed, but NOT by that signer: do not trust it" in done.stdout
 
 
 def test_a_report_of_another_image_is_a_warning(host: str, name: str, ordering: Ordering, source: Source) -> None:
@@ -150,3 +152,49 @@ def test_bad_words_are_one_line(tmp_path: Path, words: list[str], code: int, sai
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def cosign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cosign that knows one workflow's signature: what it was asked is in the file; others do not match."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "cosign"
+    program.write_text(
+        f"""#!/bin/sh
+printf '%s\\n' "$*" >>{tmp_path}/asked
+case "$*" in *Lab/Images*) exit 0 ;; *) echo "Error: no matching signatures" >&2; exit 1 ;; esac
+"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return tmp_path / "asked"
+
+
+def test_a_keyless_signature_is_checked_by_identity(host: str, name: str, ordering: Ordering, cosign: Path) -> None:
+    """A pipeline's identity counts for the image and all evidence; another's ends with 1."""
+    publisher.publish(ordering(f"{host}/{name}"), quiet)
+    good = gpuyard("inspect", f"{host}/{name}:v9.9", "--identity", "^https://github.com/Lab/Images/")
+    assert (good.returncode, "signed, by the signer that was asked for" in good.stdout) == (0, True), good.stderr
+    asked = cosign.read_text().splitlines()
+    assert len(asked) == 1 + len(evidence.NAMES)
+    issuer = "--certificate-oidc-issuer https://token.actions.githubusercontent.com"
+    assert all(f"--certificate-identity-regexp ^https://github.com/Lab/Images/ {issuer}" in one for one in asked)
+    bad = gpuyard("inspect", f"{host}/{name}:v9.9", "--identity", "^https://github.com/Other/")
+    assert bad.returncode == 1
+    assert "NOT by that signer" in bad.stdout
+    assert bad.stdout.count("WARNING") == len(evidence.NAMES)
+
+
+def test_the_real_cosign_knows_the_options() -> None:
+    """The stand-in above takes anything."""
+    known = subprocess.run(["cosign", "verify", "--help"], check=True, capture_output=True, text=True).stdout
+    for option in (*Keyless("x", "y").options[::2], *Key(Path("x")).options[::2], "--allow-http-registry"):
+        assert option in known
+
+
+def test_two_signers_at_once_are_refused(tmp_path: Path) -> None:
+    """A key and an identity."""
+    (tmp_path / "k").touch()
+    done = gpuyard("inspect", "127.0.0.1:1/a:b", "--key", str(tmp_path / "k"), "--identity", "x")
+    assert done.returncode == 2
+    assert "error[key-with-keyless]" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 from gpuyard.errors import UserError
 from gpuyard.image.source import Source, from_layout
 from gpuyard.publish import evidence, independent, publisher, signing
-from gpuyard.publish.signing import Signer
+from gpuyard.publish.signing import Key, Signer
 from gpuyard.store.store import Store
 from tests.publish import servers, small
 from tests.publish.conftest import SUFFIXES, Ordering, quiet
@@ -147,8 +147,8 @@ def test_everything_is_signed_and_checked_with_the_key(
     order = ordering(f"{host}/{name}", Signer.of(keys["ours"]))
     assert publisher.publish(order, quiet).signed == 5
     for entry in order.repository.referrers(source.digest):
-        assert signing.state(order.repository, entry["digest"], keys["ours"].with_suffix(".pub")) == "good"
-    assert signing.state(order.repository, source.digest, keys["others"].with_suffix(".pub")) == "other key"
+        assert signing.state(order.repository, entry["digest"], Key(keys["ours"].with_suffix(".pub"))) == "good"
+    assert signing.state(order.repository, source.digest, Key(keys["others"].with_suffix(".pub"))) == "other key"
     assert publisher.publish(order, quiet).nothing
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Annotated, Any
 
 import typer
@@ -14,14 +15,13 @@ from gpuyard.catalogue import claims, table
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.image import sizes
+from gpuyard.publish.registry import Repository
 from gpuyard.store.store import Store
 
 
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
-    for_github: Annotated[
-        bool, typer.Option("--github", help="With --json: as outputs of a workflow's step, lines and products.")
-    ] = False,
+    for_github: Annotated[bool, typer.Option("--github", help="With --json: as outputs of a workflow's step.")] = False,
     by_size: Annotated[bool, typer.Option("--sizes", help="What images built from layers weigh and share.")] = False,
     write_tables: Annotated[bool, typer.Option("--write-tables", help="Update verify/tables.json.")] = False,
 ) -> None:
@@ -34,7 +34,7 @@ def list_(
         return
     rows = [describe(catalogue, name) for name in catalogue.line]
     if for_github:
-        print(outputs(rows))
+        print(outputs(rows, catalogue.repository))
     elif as_json:
         print(json.dumps(rows, indent=1))
     else:
@@ -61,13 +61,22 @@ def describe(catalogue: Catalogue, name: str) -> dict[str, Any]:
     }
 
 
-def outputs(rows: list[dict[str, Any]]) -> str:
-    """What a workflow makes its matrix of: the lines, and every image that is built of each."""
+def outputs(rows: list[dict[str, Any]], repository: str) -> str:
+    """Outputs of a workflow's step: the lines, every image of each, and the registry they go to.
+
+    The registry is $REGISTRY, or the forge's own. Names of repositories may have capital letters, those on a registry
+    may not.
+    """
     products = [
-        {"line": row["line"], "image": image, "tag": tag} for row in rows for image, tag in row["images"].items()
+        {"line": row["line"], "image": image, "tag": tag, "version": tag.partition(":")[2]}
+        for row in rows
+        for image, tag in row["images"].items()
     ]
+    given = os.environ.get("REGISTRY") or f"ghcr.io/{os.environ.get('GITHUB_REPOSITORY', repository)}"
+    where = Repository.parse(given.lower(), repository)
     found = {"lines": [row["line"] for row in rows], "products": products}
-    return "\n".join(f"{name}={json.dumps(values, separators=(',', ':'))}" for name, values in found.items())
+    lines = [f"{name}={json.dumps(values, separators=(',', ':'))}" for name, values in found.items()]
+    return "\n".join([*lines, f"registry={where}", f"host={where.host}"])
 
 
 def show_sizes(images: dict[str, sizes.Blobs]) -> None:

@@ -38,7 +38,7 @@ def lab(run_container: Any) -> Iterator[Container]:
 @pytest.fixture(scope="module")
 def page(lab: Container) -> Iterator[Page]:
     """A browser's page at the server's door."""
-    program = shutil.which("chromium")
+    program = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
     assert program, "chromium is missing: docker/test-tools.sh installs it"
     PICTURES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
