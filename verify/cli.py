@@ -15,6 +15,7 @@ from typing import Iterator, List, NoReturn, Optional, Sequence
 from verify import cases
 from verify.claims import BadClaims, load_claims
 from verify.engine import registry
+from verify.engine.causes import unrequired
 from verify.engine.early import without_required_gpu
 from verify.engine.gpus import count_gpus
 from verify.engine.profiles import PROFILES, Plan, UnknownProfile, find_profile, plan_only, plan_profile
@@ -162,6 +163,7 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     started, clock = datetime.now(timezone.utc), time.monotonic()
     with _terminable():
         findings = without_required_gpu(plan) or run_checks(plan.checks, set(plan.required), claims, output.tell)
+    findings = unrequired(findings, plan.named)
     findings += [_absent(name) for name in plan.absent]
     code, words = exit_code(findings), verdict_text(findings)
     report = build(

@@ -89,10 +89,12 @@ class Check:
     """One link of the chain: data, a probe that does I/O, and an evaluation that is pure.
 
     ``needs`` names the checks without whose pass this one means nothing: where one of them failed, this one is
-    skipped as blocked by it. ``why`` and ``repairs`` are for ``verify explain ID``. ``quick`` checks are in the
-    profile quick. Checks with ``needs_claims`` compare with the image's claims and are required inside an image only.
-    A check of a ``package`` is required only where the package is installed or claimed. ``cases`` are the ids of
-    the known ways to break that it sees (``verify --list --cases``); the registry fills them in.
+    skipped as blocked by it. ``explained_by`` names those whose failure explains this one's: it then has their owner.
+    ``why`` and ``repairs`` are for ``verify explain ID``. ``quick`` checks are in the profile quick. Checks with
+    ``needs_claims`` compare with the image's claims and are required inside an image only. A check that ``disturbs``
+    leaves a trace on the machine or hurts others on its GPU: it runs in the profile full, or where it is asked for by
+    its id. A check of a ``package`` is required only where the package is installed or claimed. ``cases`` are the ids
+    of the known ways to break that it sees (``verify --list --cases``); the registry fills them in.
     """
 
     id: str
@@ -104,11 +106,13 @@ class Check:
     needs: Tuple[str, ...] = ()
     isolation: Isolation = Isolation.NONE
     timeout: float = 20.0
+    explained_by: Tuple[str, ...] = ()
     why: str = ""
     repairs: Tuple[str, ...] = ()
     quick: bool = False
     needs_claims: bool = False
     package: str = ""
+    disturbs: bool = False
     cases: Tuple[str, ...] = ()
 
 

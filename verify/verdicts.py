@@ -24,6 +24,11 @@ def skipped(reason: str, remedy: str = "") -> Verdict:
     return Verdict(Status.SKIP, reason, remedy=remedy)
 
 
+def inapplicable(reason: str, remedy: str = "") -> Verdict:
+    """The check makes no sense on this hardware: a skip that nobody requires unless the check was asked for by name."""
+    return Verdict(Status.SKIP, reason, remedy=remedy, data={"inapplicable": True})
+
+
 def unknown(reason: str, remedy: str = "", **data: Any) -> Verdict:
     """The check could not find out."""
     return Verdict(Status.UNKNOWN, reason, remedy=remedy, data=data)

@@ -16,28 +16,35 @@ default profile does not require them, so that a plain ``docker run IMAGE verify
 
 @dataclass(frozen=True)
 class Profile:
-    """A named choice of levels and groups. All that is chosen must pass, but in the default profile."""
+    """A named choice of levels and groups. All that is chosen must pass; where it ``fits``, all that fits the machine.
+
+    ``disturbs`` takes in the checks that leave a trace on the machine.
+    """
 
     name: str
     purpose: str
     levels: Tuple[Level, ...]
     groups: Tuple[str, ...] = ()
     quick: bool = False
+    fits: bool = False
+    disturbs: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one run does: the checks in order, the required ids, and required names no check has."""
+    """What one run does: the checks in order, the required ids, required names no check has, names asked for."""
 
     profile: str
     checks: List[Check]
     required: FrozenSet[str]
     absent: Tuple[str, ...] = ()
+    named: FrozenSet[str] = frozenset()
 
 
 _ONE_MACHINE = (Level.IMAGE, Level.CONTAINER, Level.CPU)
 PROFILES = (
-    Profile("default", "everything that fits this machine", tuple(Level)),
+    Profile("default", "everything that fits this machine", tuple(Level), fits=True),
+    Profile("full", "default, and what disturbs others on the GPU", tuple(Level), fits=True, disturbs=True),
     Profile("image", "what the image holds, nothing is computed", (Level.IMAGE,)),
     Profile("cpu", "all that needs no GPU", _ONE_MACHINE),
     Profile("gpu", "all that one GPU can prove", (*_ONE_MACHINE, Level.GPU)),
@@ -80,7 +87,7 @@ def plan_profile(
     absent: Tuple[str, ...] = ()
     if profile.name == "quick":
         must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks)
-    if profile.name == "default":
+    if profile.fits:
         own, absent = _claimed(checks, claims)
         must = {c.id for c in checks if c.id in chosen and _fits(c, gpus)} - _resting_on_advice(checks) | own
     if profile.name != "image" and not claims.image:
@@ -90,22 +97,31 @@ def plan_profile(
         chosen &= set(at_most(checks, level))
         must &= chosen
     must |= set(resolve(checks, require))
-    return _plan(profile.name, checks, chosen | must, must, absent)
+    return _plan(profile.name, checks, chosen | must, must, absent, require)
 
 
 def plan_only(checks: List[Check], only: Iterable[str], require: Iterable[str]) -> Plan:
     """The plan of ``--only``: what is named must pass, and so must what it needs."""
     asked = {*resolve(checks, only), *resolve(checks, require)}
-    return _plan("only", checks, asked, asked)
+    return _plan("only", checks, asked, asked, named=[*only, *require])
 
 
-def _plan(name: str, checks: List[Check], chosen: Iterable[str], must: Set[str], absent: Tuple[str, ...] = ()) -> Plan:
+def _plan(
+    name: str,
+    checks: List[Check],
+    chosen: Iterable[str],
+    must: Set[str],
+    absent: Tuple[str, ...] = (),
+    named: Iterable[str] = (),
+) -> Plan:
     selected = set(with_needs(checks, chosen))
     required = frozenset(with_needs(checks, must))
-    return Plan(name, [c for c in checks if c.id in selected], required, absent)
+    return Plan(name, [c for c in checks if c.id in selected], required, absent, frozenset(named))
 
 
 def _has(profile: Profile, check: Check) -> bool:
+    if check.disturbs and not profile.disturbs:
+        return False
     return check.level in profile.levels or check.group in profile.groups or (profile.quick and check.quick)
 
 
@@ -129,8 +145,8 @@ def _claimed(checks: List[Check], claims: Claims) -> Tuple[Set[str], Tuple[str, 
     """
     wanted = [str(name) for name in claims.image.get("required") or ()]
     known = names(checks)
-    exact = {c.id for c in checks if {c.id, c.group} & set(wanted)}
-    by_level = {c.id for c in checks if c.level.value in wanted} - _resting_on_advice(checks)
+    exact = {c.id for c in checks if c.id in wanted or (c.group in wanted and not c.disturbs)}
+    by_level = {c.id for c in checks if c.level.value in wanted and not c.disturbs} - _resting_on_advice(checks)
     return exact | by_level, tuple(name for name in wanted if name not in known)
 
 

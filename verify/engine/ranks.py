@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from dataclasses import asdict
 from functools import partial
@@ -35,14 +36,29 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+LIMITS = re.compile(r"tim(ed|e) ?out|watchdog", re.IGNORECASE)
+"""How gloo, NCCL and torch word that a collective did not end in time."""
+
+
+def hung(outcome: Mapping[str, Any]) -> bool:
+    """Whether a rank waited in vain: it was ended, its own limit ran out, or NCCL's watchdog aborted it."""
+    if outcome["timed_out"]:
+        return True
+    if outcome["crash"] == "SIGABRT":
+        return bool(LIMITS.search(outcome["output"]))
+    return bool(outcome["error"] and LIMITS.search(outcome["error"].strip().splitlines()[-1]))
+
+
 def troubles(ranks: Sequence[Mapping[str, Any]]) -> Tuple[List[str], List[int]]:
-    """What went wrong in words, rank by rank, and which ranks hung."""
+    """What went wrong, rank by rank, and which ranks hung."""
     said = []
     for rank, outcome in enumerate(ranks):
         if outcome["timed_out"]:
             said.append(f"rank {rank} hung")
+        elif outcome["crash"] and hung(outcome):
+            said.append(f"rank {rank} hung until the watchdog aborted it")
         elif outcome["crash"]:
             said.append(f"rank {rank} was killed by {outcome['crash']}")
         elif outcome["error"]:
             said.append(f"rank {rank}: {outcome['error'].strip().splitlines()[-1]}")
-    return said, [rank for rank, outcome in enumerate(ranks) if outcome["timed_out"]]
+    return said, [rank for rank, outcome in enumerate(ranks) if hung(outcome)]

@@ -10,7 +10,7 @@ from verify.cases import cases_of
 from verify.checks.compute import compile, dataloader, libraries, matmul, operators
 from verify.checks.compute import gpu as compute_gpu
 from verify.checks.container import folders, limits, network, process, shm, surroundings
-from verify.checks.distributed import data_parallel, ranks
+from verify.checks.distributed import data_parallel, nccl, ranks
 from verify.checks.driver import context, devices, driver, gpu, gpu_health
 from verify.checks.image import environment, imports, loaded, native, packages, torch_libs, variables
 from verify.checks.train import learning, speed
@@ -46,6 +46,7 @@ _CHAIN: List[Check] = [
     *compute_gpu.CHECKS,
     *imports.CHECKS,
     *ranks.CHECKS,
+    *nccl.CHECKS,
     *data_parallel.CHECKS,
     *learning.CHECKS,
     *speed.CHECKS,
@@ -66,13 +67,16 @@ def names(checks: Iterable[Check]) -> Set[str]:
 
 
 def resolve(checks: List[Check], wanted: Iterable[str]) -> List[str]:
-    """Ids of the checks that have one of the names as id, group or level, in the order of the chain."""
+    """Ids of the checks that have one of the names as id, group or level, in the order of the chain.
+
+    A check that disturbs is meant by its id alone.
+    """
     asked = list(wanted)
     known = names(checks)
     for name in asked:
         if name not in known:
             raise UnknownName(unknown_text("check or group", name, known))
-    return [c.id for c in checks if {c.id, c.group, c.level.value} & set(asked)]
+    return [c.id for c in checks if c.id in asked or (not c.disturbs and {c.group, c.level.value} & set(asked))]
 
 
 def unknown_text(kind: str, name: str, known: Iterable[str]) -> str:

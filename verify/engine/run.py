@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from verify.checks.image.installed import probe_installed, probe_packages
+from verify.engine.causes import trace
 from verify.engine.isolate import Outcome, run_forked, run_here
 from verify.engine.owners import settle_owners
 from verify.engine.registry import all_needs
@@ -38,7 +39,8 @@ def run_checks(checks: List[Check], required: Set[str], claims: Claims, tell: Te
         if check.id not in found:
             rest = Verdict(Status.UNKNOWN, INTERRUPTED, remedy="verify --only " + check.id)
             found[check.id] = _finding(check, rest, check.id in required)
-    return settle_owners([found[check.id] for check in checks], claims, partial(_installed, seen))
+    findings = settle_owners([found[check.id] for check in checks], claims, partial(_installed, seen))
+    return trace(findings, checks)
 
 
 def _installed(seen: Dict[Probe, Outcome]) -> Optional[Facts]:

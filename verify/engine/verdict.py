@@ -36,9 +36,10 @@ def verdict_text(findings: Sequence[Finding]) -> str:
 
 
 def _failed(findings: Sequence[Finding]) -> str:
-    """The first broken required link in full, the other broken ones by name."""
+    """The first broken required link that no other explains in full, the other broken ones by name."""
     broken = [f for f in findings if f.verdict.status is Status.FAIL]
-    first = next(f for f in broken if f.required)
+    required = [f for f in broken if f.required]
+    first = next((f for f in required if not f.verdict.data.get("caused_by")), required[0])
     others = ", ".join(f.check for f in broken if f is not first)
     more = f" Also failing: {others}." if others else ""
     return f"The first broken link is {first.check}: {_why(first)}{more}"

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import operator
+import time
+from functools import reduce
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from verify.probes.gpu_signs import DRIVER, NVML
 from verify.probes.system import read
 
+TROUBLE = 0x8 | 0x40 | 0x80
+"""NVML's bits for a hardware slowdown, heat and the power brake."""
+SLOW_LOOKS, SLOW_PAUSE = 10, 0.5
 CONTEXT_BLOCK = 16 << 20
 WRITTEN, ONE = 0x5A, ctypes.c_size_t(1)
 
@@ -122,20 +128,49 @@ def ask_health() -> Dict[str, Any]:
     library.nvmlDeviceGetCount_v2(ctypes.byref(count))
     handles = [(index, ctypes.c_void_p()) for index in range(count.value)]
     here = [(i, h) for i, h in handles if library.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(h)) == 0]
-    return {**facts, "devices": [{"index": index, **_health(library, handle)} for index, handle in here]}
+    lasting = _slow(library, [handle for _, handle in here])
+    return {**facts, "devices": [{"index": i, **_health(library, h), **lasting[n]} for n, (i, h) in enumerate(here)]}
+
+
+def _slow(library: Any, handles: List[Any]) -> List[Dict[str, Any]]:
+    """For each GPU the reasons for a lower clock that lasted over all looks, and those of any look.
+
+    A single bit may be a matter of milliseconds, so a GPU that is held down is looked at again for some seconds.
+    """
+    seen: List[List[Optional[int]]] = [[_reasons(library, handle)] for handle in handles]
+    for _ in range(SLOW_LOOKS - 1):
+        if not any(_lasting(looks) for looks in seen):
+            break
+        time.sleep(SLOW_PAUSE)
+        for looks, handle in zip(seen, handles):  # noqa: B905 - Python 3.9 has no strict
+            looks.append(_reasons(library, handle))
+    return [{"slow": _lasting(looks) if None not in looks else None, "slow_once": _any(looks)} for looks in seen]
+
+
+def _reasons(library: Any, handle: Any) -> Optional[int]:
+    """NVML's bits of what holds the clock down; None where it does not say."""
+    slow = ctypes.c_ulonglong(0)
+    known = _answers(library, "nvmlDeviceGetCurrentClocksThrottleReasons", handle, ctypes.byref(slow))
+    return slow.value & TROUBLE if known else None
+
+
+def _lasting(looks: Sequence[Optional[int]]) -> int:
+    return reduce(operator.and_, (bits or 0 for bits in looks))
+
+
+def _any(looks: Sequence[Optional[int]]) -> int:
+    return reduce(operator.or_, (bits or 0 for bits in looks))
 
 
 def _health(library: Any, handle: Any) -> Dict[str, Any]:
-    """Uncorrected errors since the driver was loaded, remapped rows, and the bits of reasons for a lower clock."""
-    errors, slow = ctypes.c_ulonglong(0), ctypes.c_ulonglong(0)
+    """Uncorrected errors since the driver was loaded, and remapped rows."""
+    errors = ctypes.c_ulonglong(0)
     rows = [ctypes.c_uint(0) for _ in range(4)]
     counted = _answers(library, "nvmlDeviceGetTotalEccErrors", handle, 1, 0, ctypes.byref(errors))
     remapped = _answers(library, "nvmlDeviceGetRemappedRows", handle, *map(ctypes.byref, rows))
-    known = _answers(library, "nvmlDeviceGetCurrentClocksThrottleReasons", handle, ctypes.byref(slow))
     return {
         "ecc": errors.value if counted else None,
         "remapped": {"pending": rows[2].value, "failed": rows[3].value} if remapped else None,
-        "slow": slow.value if known else None,
     }
 
 

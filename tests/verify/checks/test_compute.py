@@ -175,6 +175,14 @@ def test_a_disturbed_product_is_outside_the_bound() -> None:
         assert matmul.relative_error(found, true) > matmul.TOLERANCES["fp32"]
 
 
+def test_a_gpu_that_triton_does_not_support_is_skipped() -> None:
+    """Pascal and Maxwell: neither the image's fault nor a pass."""
+    verdict = judge("torch-compile-gpu", {"capability": [6, 1]})
+    assert verdict.status is Status.SKIP
+    assert "compute capability 6.1, triton needs 7.0" in verdict.observed
+    assert judge("torch-compile-gpu", {**GOOD["torch-compile-gpu"], "capability": [7, 0]}).status is Status.PASS
+
+
 @pytest.mark.parametrize("text", compile.NO_COMPILER)
 def test_a_missing_compiler_is_named(text: str) -> None:
     """Whatever of its messages torch gives."""

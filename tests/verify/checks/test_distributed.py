@@ -11,6 +11,7 @@ import pytest
 
 from tests.verify.suite import CLAIMS, verify
 from verify.checks.container import network
+from verify.checks.distributed import nccl
 from verify.checks.distributed import ranks as distributed
 from verify.engine.ranks import run_ranks, troubles
 from verify.model import Owner, Status
@@ -60,12 +61,53 @@ def test_ranks_that_hang_die_or_raise_are_told_apart() -> None:
 
 def test_a_hang_that_ends_without_p2p_is_the_hosts() -> None:
     """The second try with the variable decides; the remedy names it."""
-    facts = {**distributed.measure_gpus(work, 2, 0.5), "count": 2}
+    facts = {**nccl.measure_gpus(work, 2, 0.5), "count": 2}
     assert facts["without_p2p"] is True
     assert "NCCL_P2P_DISABLE" not in os.environ
-    verdict = distributed.evaluate_gpus(facts, CLAIMS)
+    verdict = nccl.evaluate_gpus(facts, CLAIMS)
     assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.HOST)
     assert "NCCL_P2P_DISABLE=1" in verdict.remedy
+
+
+def abort(rank: int, world: int, port: int) -> dict[str, Any]:
+    """Rank 1 is aborted by a watchdog, as NCCL's does it, unless direct access is off."""
+    del world, port
+    if rank == 1 and not os.environ.get("NCCL_P2P_DISABLE"):
+        os.write(2, b"[Rank 1] Watchdog caught collective operation timeout: WorkNCCL ran for 60000 milliseconds\n")
+        os.abort()
+    return {"rank": rank}
+
+
+def give_up(rank: int, world: int, port: int) -> dict[str, Any]:
+    """Rank 0's own limit runs out, unless direct access is off."""
+    del world, port
+    if rank == 0 and not os.environ.get("NCCL_P2P_DISABLE"):
+        raise RuntimeError("Timed out waiting 60000ms for recv operation to complete")
+    return {"rank": rank}
+
+
+@pytest.mark.parametrize(("work", "rank"), [(abort, 1), (give_up, 0)])
+def test_a_limit_inside_the_ranks_is_a_hang_too(work: Any, rank: int) -> None:
+    """NCCL's watchdog may end a hang before we do: it is tried again without direct access all the same."""
+    facts = {**nccl.measure_gpus(work, 2, 5), "count": 2}
+    assert troubles(facts["ranks"])[1] == [rank]
+    assert facts["without_p2p"] is True
+    assert nccl.evaluate_gpus(facts, CLAIMS).owner is Owner.HOST
+
+
+def test_the_checks_limit_leaves_room_for_the_second_try() -> None:
+    """Counting, two tries, and time to answer."""
+    check = next(check for check in nccl.CHECKS)
+    assert check.timeout > nccl.COUNT_TIMEOUT + 2 * nccl.NCCL_TIMEOUT
+
+
+def test_a_crash_while_counting_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not a machine without GPUs."""
+    monkeypatch.setattr(nccl, "gpu_signs", lambda: {"nodes": ["/dev/nvidia0"], "libraries": []})
+    monkeypatch.setattr(nccl, "_count", os.abort)
+    verdict = nccl.evaluate_gpus(nccl.probe_gpus(), CLAIMS)
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.HOST)
+    assert "could not be counted: the process was killed by SIGABRT" in verdict.observed
 
 
 @pytest.mark.parametrize(
@@ -100,13 +142,14 @@ def test_ipv6_noise_is_called_noise() -> None:
         ({"wrong": ["reduce-scatter"]}, Status.FAIL),
         ({"gradients": [2.0]}, Status.FAIL),
         ({"difference": 1.0}, Status.FAIL),
+        ({"gb_per_second": 0.9}, Status.FAIL),
     ],
 )
 def test_every_gpu_has_to_agree(changes: dict[str, Any], status: Status) -> None:
     """Values, gradients, and the bandwidth is shown on a pass."""
-    verdict = distributed.evaluate_gpus(gpus(**changes), CLAIMS)
+    verdict = nccl.evaluate_gpus(gpus(**changes), CLAIMS)
     assert verdict.status is status
-    assert status is Status.FAIL or "100 GB/s" in verdict.observed
+    assert status is Status.FAIL or "100 GB/s (floor 1)" in verdict.observed
     assert status is Status.FAIL or "direct access between 0 of 2 pairs" in verdict.observed
 
 
@@ -114,11 +157,11 @@ def test_a_rank_without_its_gpu_is_named() -> None:
     """The error of that rank stands in the verdict, with SYS_NICE and shared memory among the remedies."""
     facts = gpus()
     facts["ranks"][1] = {**RANK, "error": "RuntimeError: invalid device ordinal"}
-    verdict = distributed.evaluate_gpus(facts, CLAIMS)
+    verdict = nccl.evaluate_gpus(facts, CLAIMS)
     assert "rank 1: RuntimeError: invalid device ordinal" in verdict.observed
     assert "SYS_NICE" in verdict.remedy
-    assert "SYS_NICE" not in distributed.evaluate_gpus({**facts, "numa_refused": False}, CLAIMS).remedy
-    assert distributed.evaluate_gpus({"count": 1}, CLAIMS).status is Status.SKIP
+    assert "SYS_NICE" not in nccl.evaluate_gpus({**facts, "numa_refused": False}, CLAIMS).remedy
+    assert nccl.evaluate_gpus({"count": 1}, CLAIMS).status is Status.SKIP
 
 
 def test_real_ranks_meet_reduce_and_average() -> None:
@@ -174,13 +217,17 @@ def test_a_hostname_on_the_loopback_fails(addresses: list[str], error: str, stat
 
 
 @pytest.mark.parametrize(
-    ("nodes", "error", "status"),
+    ("nodes", "error", "usable", "status"),
     [
-        ([], "libibverbs.so.1: cannot open", Status.PASS),
-        (["/dev/infiniband/uverbs0"], "", Status.PASS),
-        (["/dev/infiniband/uverbs0"], "libibverbs.so.1: cannot open", Status.FAIL),
+        ([], "libibverbs.so.1: cannot open", 0, Status.PASS),
+        (["/dev/infiniband/uverbs0"], "", 1, Status.PASS),
+        (["/dev/infiniband/uverbs0"], "", 0, Status.FAIL),
+        (["/dev/infiniband/uverbs0"], "libibverbs.so.1: cannot open", 0, Status.FAIL),
     ],
 )
-def test_infiniband_needs_its_library(nodes: list[str], error: str, status: Status) -> None:
-    """Where there is none nobody needs it; where there is one NCCL would go over TCP without a word."""
-    assert network.evaluate_infiniband({"nodes": nodes, "error": error}, CLAIMS).status is status
+def test_infiniband_needs_its_library_and_a_provider(nodes: list[str], error: str, usable: int, status: Status) -> None:
+    """Without InfiniBand nobody needs them; with it NCCL would go over TCP and not say so."""
+    facts = {"nodes": nodes, "error": error, "usable": usable}
+    verdict = network.evaluate_infiniband(facts, CLAIMS)
+    assert verdict.status is status
+    assert status is Status.PASS or "ibverbs-providers" in verdict.remedy

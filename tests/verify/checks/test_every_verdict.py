@@ -21,6 +21,7 @@ LOCK = Claims({**CLAIMS.image, "packages": {"torch": "9.9.9"}}, CLAIMS.tables)
 PACKAGES = {"installed": {"torch": "9.9.9"}, "version_file": GOOD_TORCH}
 DRIVER, CARD, GIVEN = test_driver.GIVEN, test_gpu.CARD, test_gpu.GIVEN
 CONTEXT = {**DRIVER, "trouble": None, "devices": [{"index": 0, "call": "", "code": 0, "held": True}]}
+NO_BAND = {"nodes": [], "error": "", "usable": 0}
 SHM, LIMITS = test_container.SHM, test_container.LIMITS
 USER = {"enabled": True, "on_path": False, "folder": "/home/u", "pythonpath": "", "shadows": []}
 NAMES = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility", "PYTORCH_VERSION": "9.9.9", "missing": []}
@@ -82,7 +83,7 @@ EXAMPLES: dict[str, tuple[Facts, Facts]] = {
         {"interfaces": ["lo", "eth0"], "variables": {}},
         {"interfaces": ["lo"], "variables": {"NCCL_SOCKET_IFNAME": "ib0"}},
     ),
-    "infiniband": ({"nodes": [], "error": ""}, {"nodes": ["/dev/infiniband/uverbs0"], "error": "none"}),
+    "infiniband": (NO_BAND, {**NO_BAND, "nodes": ["/dev/infiniband/uverbs0"]}),
     "imports": (
         {"imported": {"pandas": {"error": "", "warnings": []}}},
         {"imported": {"pandas": {"error": "ImportError: no", "warnings": []}}},

@@ -13,6 +13,7 @@ from tests.verify.checks.test_image import is_failure
 from tests.verify.suite import CLAIMS
 from verify.checks.driver.gpu_health import evaluate
 from verify.model import Owner, Status
+from verify.probes import libraries
 
 WELL: dict[str, Any] = {"index": 0, "ecc": 0, "remapped": {"pending": 0, "failed": 0}, "slow": 0x1}
 SIGNS = {"nodes": ["/dev/nvidia0"], "libraries": []}
@@ -44,6 +45,32 @@ def test_each_fault_is_named_with_its_gpu(changes: dict[str, Any], words: str) -
     verdict = judge(**changes)
     assert is_failure(verdict, "GPU 1", words)
     assert verdict.owner is Owner.HOST
+
+
+def test_a_momentary_slowdown_is_a_note() -> None:
+    """A laptop on battery sets such a bit now and then; a node is not drained for it."""
+    verdict = judge(slow=0, slow_once=0x8)
+    assert verdict.status is Status.PASS
+    assert "held down for a moment (GPU 1: a hardware slowdown)" in verdict.observed
+
+
+def test_a_clock_is_looked_at_again_until_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what lasts over all looks counts; a healthy GPU is looked at once."""
+    answers = {"well": [0], "brief": [0x8, 0x8, 0], "hot": [0x40]}
+    looks: list[str] = []
+
+    def reasons(_library: Any, handle: str) -> int:
+        looks.append(handle)
+        return answers[handle].pop(0) if len(answers[handle]) > 1 else answers[handle][0]
+
+    monkeypatch.setattr(libraries, "_reasons", reasons)
+    monkeypatch.setattr(libraries, "SLOW_PAUSE", 0)
+    assert libraries._slow(None, ["well", "brief"]) == [{"slow": 0, "slow_once": 0}, {"slow": 0, "slow_once": 8}]
+    assert looks.count("well") == 3
+    assert libraries._slow(None, ["hot"]) == [{"slow": 0x40, "slow_once": 0x40}]
+    looks.clear()
+    libraries._slow(None, ["well"])
+    assert looks == ["well"]
 
 
 def test_nobody_to_ask_is_no_pass() -> None:

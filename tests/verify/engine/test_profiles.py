@@ -85,6 +85,25 @@ def test_names_are_ids_groups_and_levels() -> None:
         find_profile("multigpu")
 
 
+def test_what_disturbs_others_runs_in_full_or_by_its_name() -> None:
+    """A device-side assert logs an Xid and hurts other clients of MPS: neither a group nor a level means it."""
+    checks = [*SMALL, fake("assert", level=Level.GPU, group="gpu", disturbs=True, needs=("one-gpu",))]
+    for profile in ("default", "gpu", "multi-gpu"):
+        assert "assert" not in ids(plan_profile(find_profile(profile), checks, CLAIMS, ("gpu",), 1))
+    full = plan_profile(find_profile("full"), checks, CLAIMS, (), 1)
+    assert "assert" in full.required
+    assert full.required - {"assert"} == plan_profile(find_profile("default"), checks, CLAIMS, (), 1).required
+    assert ids(plan_only(checks, ["gpu"], [])) == ["one-gpu"]
+    assert plan_only(checks, ["assert"], []).required == {"one-gpu", "assert"}
+    assert [check.id for check in CHECKS if check.disturbs] == ["cuda-errors"]
+
+
+def test_names_that_were_asked_for_are_kept() -> None:
+    """They stay required where a check makes no sense on this hardware."""
+    assert plan_only(SMALL, ["loader"], ["gpu"]).named == {"loader", "gpu"}
+    assert plan("default", require=("size",)).named == {"size"}
+
+
 def test_a_level_leaves_out_what_needs_more() -> None:
     """--level container keeps image and container, and what --require names; nothing is absent for it."""
     assert at_most(SMALL, Level.CONTAINER) == ["files", "size"]

@@ -13,6 +13,9 @@ Measure = Callable[[], Dict[str, Any]]
 GPU_WORKS = ("torch-cuda", "gpu-arch")
 """Checks without whose pass no kernel can run."""
 
+EXPLAINED = ("decoys", "lock", "user-site")
+"""Checks whose failure explains wrong values and failed imports: other libraries or other packages than the image's."""
+
 REMEDIES = (
     (
         "no kernel image",

@@ -7,11 +7,13 @@ import tempfile
 from functools import partial
 from typing import Any, Dict, List
 
-from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
+from verify.checks.compute.common import EXPLAINED, GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
-from verify.verdicts import failed, passed
+from verify.verdicts import failed, inapplicable, passed
 
 TOLERANCE = 1e-5
+TRITONS_FIRST = (7, 0)
+"""The oldest compute capability that triton builds kernels for."""
 EXPECTED = f"torch.compile gives eager's values within {TOLERANCE:g}"
 NO_COMPILER = ("InvalidCxxCompiler", "Failed to find C compiler", "No working C++ compiler")
 INSTALL = "the C++ compiler is missing from PATH: use an image with g++ (base has it) or apt-get install g++"
@@ -23,8 +25,15 @@ def probe_cpu() -> Facts:
 
 
 def probe_gpu() -> Facts:
-    """Compile for the first GPU."""
-    return attempt_on_gpu(lambda: _compile("cuda:0"))
+    """Compile for the first GPU, where triton supports it."""
+    return attempt_on_gpu(_compile_on_gpu)
+
+
+def _compile_on_gpu() -> Dict[str, Any]:
+    import torch
+
+    capability = list(torch.cuda.get_device_capability(0))
+    return {"capability": capability, **(_compile("cuda:0") if tuple(capability) >= TRITONS_FIRST else {})}
 
 
 def _compile(device: str) -> Dict[str, Any]:
@@ -58,6 +67,11 @@ def _function(values: Any) -> Any:
 
 def evaluate(owner: Owner, facts: Facts, _claims: Claims) -> Verdict:
     """Pass if a kernel was built and is right; a missing compiler is named as such."""
+    capability = tuple(facts.get("capability") or TRITONS_FIRST)
+    if capability < TRITONS_FIRST:
+        has, needs = (".".join(map(str, pair)) for pair in (capability, TRITONS_FIRST))
+        text = f"this GPU has compute capability {has}, triton needs {needs}"
+        return inapplicable(text, "train in eager mode here; torch.compile on the CPU is checked by torch-compile")
     error = str(facts.get("error", ""))
     if any(text in error for text in NO_COMPILER):
         return failed(error.strip().splitlines()[0], EXPECTED, INSTALL, Owner.IMAGE)
@@ -75,6 +89,7 @@ _check = partial(Check, isolation=Isolation.TORCH, timeout=240.0)
 CHECKS: List[Check] = [
     _check(
         id="torch-compile",
+        explained_by=EXPLAINED,
         group="compile",
         level=Level.CPU,
         title="torch.compile works on the CPU",
@@ -86,6 +101,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="torch-compile-gpu",
+        explained_by=EXPLAINED,
         group="gpu",
         level=Level.GPU,
         title="torch.compile works on the GPU",

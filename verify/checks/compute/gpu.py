@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Dict, List
 
 from verify import remedies
-from verify.checks.compute.common import GPU_WORKS, attempt_on_gpu, unmeasured
+from verify.checks.compute.common import EXPLAINED, GPU_WORKS, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed
 
@@ -102,6 +102,7 @@ _check = partial(Check, level=Level.GPU, needs=GPU_WORKS, isolation=Isolation.TO
 CHECKS: List[Check] = [
     _check(
         id="cuda-memory",
+        explained_by=("gpu-memory", "gpu-health"),
         group="gpu",
         title="GPU memory is given and taken back",
         probe=probe_memory,
@@ -112,6 +113,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="nccl-one-rank",
+        explained_by=EXPLAINED,
         group="nccl",
         title="NCCL starts on one GPU",
         probe=probe_nccl,

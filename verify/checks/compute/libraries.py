@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Dict, List, Optional
 
 from verify import remedies
-from verify.checks.compute.common import attempt, unmeasured
+from verify.checks.compute.common import EXPLAINED, attempt, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed, skipped
 
@@ -114,7 +114,9 @@ def evaluate_numpy(facts: Facts, claims: Claims) -> Verdict:
     return passed(f"numpy {facts['version']}: shared memory, values the same both ways", expected)
 
 
-_check = partial(Check, group="libraries", level=Level.CPU, isolation=Isolation.TORCH, timeout=90.0)
+_check = partial(
+    Check, explained_by=EXPLAINED, group="libraries", level=Level.CPU, isolation=Isolation.TORCH, timeout=90.0
+)
 
 CHECKS: List[Check] = [
     _check(

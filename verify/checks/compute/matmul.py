@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, Optional
 
 from verify import remedies
-from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
+from verify.checks.compute.common import EXPLAINED, GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed
 
@@ -107,6 +107,7 @@ _check = partial(Check, isolation=Isolation.TORCH, timeout=90.0)
 CHECKS: List[Check] = [
     _check(
         id="matmul-cpu",
+        explained_by=EXPLAINED,
         group="compute",
         level=Level.CPU,
         title="Matrix products on the CPU have the right values",
@@ -117,6 +118,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="matmul-gpu",
+        explained_by=("gpu-health", *EXPLAINED),
         group="gpu",
         level=Level.GPU,
         title="Matrix products on every GPU have the right values",

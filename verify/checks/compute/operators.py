@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping
 
 from verify import remedies
-from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
+from verify.checks.compute.common import EXPLAINED, GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.verdicts import failed, passed
 
@@ -149,6 +149,7 @@ _check = partial(Check, group="gpu", level=Level.GPU, isolation=Isolation.TORCH,
 CHECKS: List[Check] = [
     _check(
         id="operators-cpu",
+        explained_by=EXPLAINED,
         group="compute",
         level=Level.CPU,
         title="Convolution, LSTM, attention",
@@ -159,6 +160,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="checkpoint-cpu",
+        explained_by=EXPLAINED,
         group="compute",
         level=Level.CPU,
         title="Checkpoints and seeds hold",
@@ -169,6 +171,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="operators-gpu",
+        explained_by=("gpu-health", *EXPLAINED),
         title="The same on every GPU",
         probe=probe_gpu,
         evaluate=partial(evaluate, Owner.HOST),
@@ -178,6 +181,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="checkpoint-gpu",
+        explained_by=("gpu-health", *EXPLAINED),
         title="The same on the GPU",
         probe=partial(probe_checkpoint, "cuda:0"),
         evaluate=evaluate_checkpoint,
@@ -187,6 +191,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="cuda-errors",
+        disturbs=True,
         title="CUDA errors are raised",
         probe=probe_cuda_error,
         evaluate=evaluate_cuda_error,

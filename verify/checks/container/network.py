@@ -18,6 +18,7 @@ NEVER = ("lo", "docker")
 """What NCCL leaves out as long as anything else is there."""
 INFINIBAND = Path("/dev/infiniband")
 VERBS = "libibverbs.so.1"
+PROVIDERS = "in your own image: apt-get update && apt-get install -y libibverbs1 ibverbs-providers"
 
 
 def probe_hostname() -> Facts:
@@ -71,24 +72,31 @@ def chosen(interfaces: Sequence[str], value: str = "") -> List[str]:
 
 
 def probe_infiniband() -> Facts:
-    """List InfiniBand's device nodes and load the library that NCCL talks to them with."""
+    """List InfiniBand's device nodes, and count the devices for which NCCL's library finds a provider."""
     nodes = sorted(str(node) for node in INFINIBAND.glob("uverbs*"))
     try:
-        ctypes.CDLL(VERBS)
+        verbs = ctypes.CDLL(VERBS)
     except OSError as error:
-        return {"nodes": nodes, "error": str(error)}
-    return {"nodes": nodes, "error": ""}
+        return {"nodes": nodes, "error": str(error), "usable": 0}
+    usable = ctypes.c_int(0)
+    if nodes:
+        verbs.ibv_get_device_list.restype = ctypes.c_void_p
+        verbs.ibv_get_device_list(ctypes.byref(usable))
+    return {"nodes": nodes, "error": "", "usable": usable.value}
 
 
 def evaluate_infiniband(facts: Facts, _claims: Claims) -> Verdict:
     """Without the library NCCL goes over TCP instead, ten times slower, and says so only with NCCL_DEBUG=INFO."""
-    expected = f"{VERBS} where /dev/infiniband is"
+    expected = f"{VERBS} and a provider for each device in /dev/infiniband"
     if not facts["nodes"]:
         return passed("no /dev/infiniband", expected)
     if facts["error"]:
         text = f"{listed(facts['nodes'])} is here, but NCCL would go over TCP: {facts['error']}"
-        return failed(text, expected, "in your own image: apt-get install ibverbs-providers", Owner.IMAGE)
-    return passed(f"{listed(facts['nodes'])} and {VERBS}", expected)
+        return failed(text, expected, PROVIDERS, Owner.IMAGE)
+    if facts["usable"] < len(facts["nodes"]):
+        text = f"{len(facts['nodes'])} InfiniBand devices are here, {VERBS} can use {facts['usable']} of them"
+        return failed(f"{text}: no provider, so NCCL would go over TCP", expected, PROVIDERS, Owner.IMAGE)
+    return passed(f"{listed(facts['nodes'])} and {VERBS} with their providers", expected)
 
 
 _check = partial(Check, group="network", level=Level.CONTAINER, isolation=Isolation.CHILD, timeout=30.0)

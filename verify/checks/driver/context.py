@@ -53,6 +53,7 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
 CHECKS: List[Check] = [
     Check(
         id="cuda-context",
+        explained_by=("device-nodes",),
         group="driver",
         level=Level.GPU,
         title="Every GPU gives a context and memory",

@@ -134,6 +134,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="device-nodes",
+        explained_by=("visible-devices",),
         title="The GPU's device nodes are here and open",
         probe=probe_nodes,
         evaluate=evaluate_nodes,

@@ -221,6 +221,7 @@ _check = partial(Check, group="driver", level=Level.GPU, isolation=Isolation.CHI
 CHECKS: List[Check] = [
     _check(
         id="libcuda",
+        explained_by=("loader-path",),
         title="The driver's library is the host's",
         probe=probe_libcuda,
         evaluate=evaluate_libcuda,
@@ -233,6 +234,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="nvml",
+        explained_by=("device-nodes",),
         title="NVML answers and fits the kernel module",
         probe=probe_nvml,
         evaluate=evaluate_nvml,
@@ -242,6 +244,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="cuda-init",
+        explained_by=("loader-path", "device-nodes"),
         title="The CUDA driver initialises",
         probe=probe_driver,
         evaluate=evaluate_init,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Optional
 
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.probes.gpu_signs import any_sign, gpu_signs, no_gpu
-from verify.probes.libraries import ask_health
+from verify.probes.libraries import SLOW_LOOKS, SLOW_PAUSE, ask_health
 from verify.verdicts import failed, passed, unknown
 
 HELD_DOWN = {0x8: "a hardware slowdown", 0x40: "heat", 0x80: "the power brake"}
 """NVML's bits of reasons for a lower clock that mean trouble; a power cap set by an administrator does not."""
-EXPECTED = "no uncorrected memory error, no row remapping pending or failed, clocks not held down"
+EXPECTED = "no uncorrected memory error, no row remapping pending or failed, clocks not held down for seconds"
 RESET = "on the host: end what runs on the GPU, nvidia-smi --gpu-reset -i INDEX, or restart"
 REPLACE = "take the GPU out of use and have it replaced: dcgmi diag -r 3, then the vendor"
 COOL = "check fans, air flow and power supply: nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
@@ -35,7 +35,10 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
             text, remedy = fault
             return failed(f"GPU {device['index']}: {text}", EXPECTED, remedy, Owner.HOST, devices=facts["devices"])
     counted = sum(device["ecc"] is not None for device in facts["devices"])
-    return passed(f"{len(facts['devices'])} GPUs without a fault, {counted} of them count memory errors", EXPECTED)
+    text = f"{len(facts['devices'])} GPUs without a fault, {counted} of them count memory errors"
+    brief = [f"GPU {d['index']}: {_held(d['slow_once'])}" for d in facts["devices"] if _held(d.get("slow_once"))]
+    note = f"; the clock was held down for a moment ({'; '.join(brief)})" if brief else ""
+    return passed(text + note, EXPECTED)
 
 
 def _fault(device: Mapping[str, Any]) -> Any:
@@ -46,8 +49,12 @@ def _fault(device: Mapping[str, Any]) -> Any:
         return "a memory row waits to be remapped", RESET
     if device["ecc"]:
         return f"{device['ecc']} uncorrected memory errors since the driver was loaded", RESET
-    held = [name for bit, name in HELD_DOWN.items() if (device["slow"] or 0) & bit]
-    return (f"its clock is held down by {', '.join(held)}", COOL) if held else None
+    held = _held(device["slow"])
+    return (f"its clock was held down by {held} for {SLOW_LOOKS * SLOW_PAUSE:g} s", COOL) if held else None
+
+
+def _held(bits: Optional[int]) -> str:
+    return ", ".join(name for bit, name in HELD_DOWN.items() if (bits or 0) & bit)
 
 
 CHECKS: List[Check] = [

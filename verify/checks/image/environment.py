@@ -190,6 +190,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="one-torch",
+        explained_by=("lock", "user-site"),
         group="packages",
         title="One torch, built for CUDA",
         probe=probe_one_torch,

@@ -84,6 +84,7 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
 CHECKS: List[Check] = [
     Check(
         id="imports",
+        explained_by=("decoys", "lock", "user-site"),
         group="libraries",
         level=Level.CPU,
         title="The packages people start with import",

@@ -113,6 +113,7 @@ BEFORE_IMPORT: List[Check] = [
 AFTER_IMPORT: List[Check] = [
     Check(
         id="loaded-libraries",
+        explained_by=("decoys", "lock", "user-site"),
         group="torch",
         level=Level.CPU,
         title="The CUDA libraries that were loaded are torch's own",

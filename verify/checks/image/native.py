@@ -179,6 +179,7 @@ _check = partial(Check, group="packages", level=Level.IMAGE, isolation=Isolation
 CHECKS: List[Check] = [
     _check(
         id="needed-libraries",
+        explained_by=("lock", "user-site"),
         title="Compiled packages find the libraries they need",
         probe=probe_compiled,
         evaluate=evaluate_needed,
@@ -187,6 +188,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="cuda-copies",
+        explained_by=("lock", "user-site"),
         title="Each CUDA library is installed once",
         probe=probe_compiled,
         evaluate=evaluate_copies,

@@ -176,6 +176,7 @@ _check = partial(Check, group="packages", level=Level.IMAGE, isolation=Isolation
 CHECKS: List[Check] = [
     _check(
         id="torch-versions",
+        explained_by=("lock", "user-site"),
         title="torch, torchvision, torchaudio as claimed",
         probe=probe_installed,
         evaluate=evaluate_versions,
@@ -204,6 +205,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="pip-check",
+        explained_by=("lock", "user-site"),
         title="All requirements are met",
         probe=probe_packages,
         evaluate=evaluate_requirements,
@@ -212,6 +214,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="cuda-majors",
+        explained_by=("lock", "user-site"),
         title="One CUDA major among the packages",
         probe=probe_installed,
         evaluate=evaluate_cuda_majors,

@@ -122,7 +122,14 @@ def evaluate_nccl(facts: Facts, claims: Claims) -> Verdict:
     return passed(f"NCCL {found}", expected)
 
 
-_check = partial(Check, group="torch", level=Level.CPU, isolation=Isolation.TORCH, timeout=60.0)
+_check = partial(
+    Check,
+    explained_by=("decoys", "lock", "user-site"),
+    group="torch",
+    level=Level.CPU,
+    isolation=Isolation.TORCH,
+    timeout=60.0,
+)
 
 CHECKS: List[Check] = [
     _check(

@@ -6,7 +6,7 @@ import importlib.util
 from functools import partial
 from typing import Any, Dict, List, Mapping, Tuple
 
-from verify.checks.compute.common import GPU_WORKS, attempt, attempt_on_gpu, unmeasured
+from verify.checks.compute.common import EXPLAINED, GPU_WORKS, attempt, attempt_on_gpu, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
 from verify.reference.trace import Trace
 from verify.verdicts import failed, passed, skipped
@@ -112,7 +112,7 @@ def _loading(trace: Mapping[str, Any]) -> float:
 
 
 TRAINS = "repair what fails above it first: a step that does not learn is the last link of the chain"
-_check = partial(Check, isolation=Isolation.TORCH, timeout=180.0)
+_check = partial(Check, explained_by=EXPLAINED, isolation=Isolation.TORCH, timeout=180.0)
 
 
 def _training(name: str, model: str, recipe: str, why: str, repairs: Tuple[str, ...] = ()) -> Tuple[Check, Check]:
