@@ -36,8 +36,13 @@ def _rooms() -> Iterator[str]:
 
 def _step(step: str) -> str:
     """A step as code where it is one command; prose stays prose."""
-    first = step.split(" ")[0]
-    return f"`{step}`" if first in COMMANDS or (first.startswith("-") and "," not in step) else step
+    return f"`{step}`" if is_command(step) or (step.startswith("-") and "," not in step) else step
+
+
+def is_command(step: str) -> bool:
+    """Whether a step is a command to paste: it begins with a program's name and is not a sentence."""
+    first, _, rest = step.partition(" ")
+    return first in COMMANDS and rest.split(" ")[0] not in ("a", "an", "it", "the", "them") and ", " not in step
 
 
 COMMANDS = {

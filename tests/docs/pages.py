@@ -65,12 +65,17 @@ def pages() -> list[str]:
 def blocks(page: str | Path) -> list[Block]:
     """The blocks of a page of docs/, or of another file."""
     file = DOCS / page
-    return [Block(file.name, need, _commands(body)) for need, body in _BLOCK.findall(file.read_text())]
+    return blocks_in(file.name, file.read_text())
+
+
+def blocks_in(name: str, text: str) -> list[Block]:
+    """The blocks of a text."""
+    return [Block(name, need, _commands(body)) for need, body in _BLOCK.findall(text)]
 
 
 def _commands(body: str) -> tuple[Command, ...]:
     found: list[tuple[str, list[str]]] = []
-    for line in body.splitlines():
+    for line in body.replace("\\\n", "").splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
         elif found:

@@ -72,7 +72,9 @@ def evaluate_memory_kills(facts: Facts, _claims: Claims) -> Verdict:
     if kills:
         plural = "process" if kills == 1 else "processes"
         text = f"the kernel killed {kills} {plural} in here for memory{limit}"
-        remedy = "docker run --memory with more, or fewer DataLoader workers, smaller batches; then a fresh container"
+        remedy = (
+            "docker run with a larger --memory, or fewer DataLoader workers, smaller batches; then a fresh container"
+        )
         return failed(text, expected, remedy, Owner.START, kills=kills, hits=hits)
     if kills is None:
         return passed("no cgroup counts it here", expected)
@@ -115,7 +117,7 @@ CHECKS: List[Check] = [
         probe=probe_memory_kills,
         evaluate=evaluate_memory_kills,
         why="Where a container's memory ends, the kernel kills a process: workers vanish, nothing is said.",
-        repairs=("docker run --memory with more (or without)", "fewer DataLoader workers, smaller batches"),
+        repairs=("docker run with a larger --memory, or without it", "fewer DataLoader workers, smaller batches"),
         quick=True,
     ),
 ]
