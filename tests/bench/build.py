@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def floor(measured: Measured) -> str:
-    """What bounds a cold build on this machine, in this run's figures."""
+    """What limits a cold build on this machine, from this run's figures."""
     packing, download = (measured.steps[name].seconds for name in ("packing", "download"))
     return (
         f"Packing the wheels alone, with neither base nor byte code, takes {packing / download:.2f} of the download's "
@@ -89,7 +89,7 @@ def floor(measured: Measured) -> str:
 
 
 def goals(reference: Step, measured: Measured, facts: dict[str, Facts]) -> list[Goal]:
-    """What the project promises of its layer builder, as ratios of this run where a machine decides the seconds."""
+    """The project's targets for its layer builder; ratios where the seconds depend on the machine."""
     took = {name: step.seconds for name, step in measured.steps.items()}
     ours = facts["layers"]
     return [
@@ -106,7 +106,7 @@ def goals(reference: Step, measured: Measured, facts: dict[str, Facts]) -> list[
 
 
 def look(way: str) -> Facts:
-    """Size and start of an image that was just built; then it and BuildKit's caches go, for the next one's room."""
+    """Measures the image that was just built, then removes it and BuildKit's caches to make room."""
     tag = WAYS[way]
     size = int(daemon.client().images.get(tag).attrs["Size"])
     found = Facts(size, *layers.import_torch(tag), layers.jupyter(tag))
@@ -117,7 +117,7 @@ def look(way: str) -> Facts:
 
 
 def inputs(product: Product) -> buildkit.Inputs:
-    """What `gpuyard build` would take from this machine."""
+    """The inputs that `gpuyard build` would use on this machine."""
     system = product.catalogue.os[product.os]
     origin = base.choose(product.os, system, "auto")
     rootfs = base.rootfs(system) if origin == "bootstrap" else None
@@ -126,7 +126,7 @@ def inputs(product: Product) -> buildkit.Inputs:
 
 
 def ours(file: Path, cold: bool = False) -> None:
-    """Our build under a tag of its own; cold means no layer cache and empty cache mounts."""
+    """Our Dockerfiles under the benchmark's tag; cold means no layer cache and empty cache mounts."""
     definition = json.loads(file.read_text())
     for name, target in definition["target"].items():
         if name != "rootfs":
@@ -136,13 +136,13 @@ def ours(file: Path, cold: bool = False) -> None:
 
 
 def edited(file: Path) -> None:
-    """The same with a file more among the staged ones, other each time."""
+    """The same with one more staged file, different each time."""
     (file.parent / "entrypoints" / "edited").write_text(str(time.time()))
     ours(file)
 
 
 def plain(file: Path) -> None:
-    """What people do today, on the same base image and with the same packages."""
+    """The usual Dockerfile, on the same base image and with the same packages."""
     definition = json.loads(file.read_text())
     targets = {name: definition["target"][name] for name in ("rootfs", "base") if name in definition["target"]}
     folder = file.parent / "plain"
@@ -159,7 +159,7 @@ def plain(file: Path) -> None:
 
 
 def run_bake(definition: dict[str, object], target: str, cold: bool) -> None:
-    """Runs one bake of a definition given as data."""
+    """Runs `docker buildx bake` with a definition."""
     file = paths.BUILD / "bench-bake.json"
     file.write_text(json.dumps(definition))
     command = ["docker", "buildx", "bake", "-f", str(file), target, *(["--no-cache"] if cold else [])]

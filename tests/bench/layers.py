@@ -1,4 +1,4 @@
-"""The layer builder's share of `make bench-build`: seconds of every step, compressed size, memory, bytes written."""
+"""The layer builder's part of `make bench-build`: seconds of every step, compressed size, memory, bytes written."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ lab.kill()
 
 @dataclass(frozen=True)
 class Measured:
-    """All steps by a short name, and an upper bound of the bytes of memory that the builder's processes had."""
+    """All steps by a short name, and an upper bound of the builder's memory in bytes."""
 
     steps: dict[str, Step]
     memory: int
 
 
 def measure(product: Product) -> Measured:
-    """Runs every step on a store of its own, which is gone afterwards."""
+    """Runs every step on a temporary store."""
     steps: dict[str, Step] = {}
     with scratch() as folder:
         store = Store(folder / "store")
@@ -89,7 +89,7 @@ def measure(product: Product) -> Measured:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder on the disk of the checkout."""
+    """A temporary folder on the same disk as the checkout."""
     paths.BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=paths.BUILD) as folder:
         yield Path(folder)
@@ -105,18 +105,18 @@ def timed(name: str, action: Callable[[], object]) -> Step:
 
 
 def often(name: str, action: Callable[[], object]) -> Step:
-    """The middle one of three runs: what is edited is edited again, and the first reads files the others find read."""
+    """The median of three runs; the first one also warms the cache."""
     return sorted((timed(name, action) for _ in range(3)), key=lambda step: step.seconds)[1]
 
 
 def layout(product: Product, store: Store, folder: Path, options: Options = PLAIN) -> None:
-    """To a layout that tools push from, into a new folder."""
+    """Writes the image as an OCI layout into a new folder."""
     shutil.rmtree(folder / "layout", ignore_errors=True)
     build.to_layout(product, options, folder / "layout", store)
 
 
 def pack(wanted: Iterable[Group], target: Target, folder: Path) -> None:
-    """Every wheel read, unpacked, hashed and compressed as in its layer, and nothing else: the least a build does."""
+    """Reads, unpacks, hashes and compresses every wheel as for its layer: the least that a build must do."""
     with pool() as executor:
         began = [
             executor.submit(wheels_layer, group.wheels, target, None, folder / f"packed-{number}")
@@ -129,12 +129,12 @@ def pack(wanted: Iterable[Group], target: Target, folder: Path) -> None:
 
 
 def forget_builds() -> None:
-    """BuildKit's caches are gone."""
+    """Removes BuildKit's caches."""
     subprocess.run(["docker", "buildx", "prune", "--all", "--force"], check=True, stdout=subprocess.DEVNULL)
 
 
 def forget_layers(store: Store) -> None:
-    """Only wheels and the base are left in the store."""
+    """Leaves only wheels and the base in the store."""
     kept = {layer["digest"] for path in (store.folder / "bases").iterdir() for layer in base_layers(store, path)}
     shutil.rmtree(store.folder / "layers")
     for blob in (store.folder / "blobs").iterdir():
@@ -149,7 +149,7 @@ def base_layers(store: Store, path: Path) -> list[dict[str, str]]:
 
 
 def change_one(product: Product, store: Store) -> None:
-    """Forgets the layer that holds the small wheel, as a change of it would."""
+    """Removes the record of the small wheel's layer, as a changed wheel would."""
     below = base.ensure(product, store, "auto", offline=True)
     fetcher = Fetcher(store, product.python, offline=True)
     wheels = [fetcher.sure(locked) for locked in read(product.locks.path("workbench"))]
@@ -158,7 +158,7 @@ def change_one(product: Product, store: Store) -> None:
 
 
 def edit(product: Product, store: Store) -> None:
-    """A build with a file more in entrypoints/ of this checkout, other each time."""
+    """A build with one more file in this checkout's entrypoints/, different each time."""
     file = paths.ROOT / "entrypoints" / "bench-edit"
     file.write_text(str(time.time()))
     try:
@@ -174,14 +174,14 @@ def sectors() -> int:
 
 
 def memory() -> int:
-    """An upper bound of the builder's memory: its own peak and the largest worker's for every processor."""
+    """An upper bound of the builder's memory: its own peak, plus the largest worker's for every processor."""
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return (own + worker * (os.cpu_count() or 1)) * 1024
 
 
 def seconds_in(image: str, *command: str, **environment: str) -> float:
-    """How long a command takes in a new container, the container's start left out; the best of three."""
+    """Seconds of a command in a new container, without the container's start; the best of three."""
     client, best = daemon.client(), float("inf")
     container = client.containers.run(image, ["sleep", "600"], detach=True, environment=environment, entrypoint="")
     try:

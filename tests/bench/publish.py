@@ -37,7 +37,7 @@ IMAGES = ("workbench", "runtime")
 
 @dataclass(frozen=True)
 class Step:
-    """A publication: seconds, bytes of the image, bytes that were written to the registry, and its disk after that."""
+    """One publication: seconds, bytes of the image, bytes sent to the registry, and the registry's size afterwards."""
 
     name: str
     seconds: float
@@ -56,7 +56,7 @@ class Step:
 
 
 def main() -> None:
-    """Publishes all that is built, prints the figures, writes them."""
+    """Publishes every built image; prints and writes the figures."""
     if build.revision().endswith("-dirty"):
         raise SystemExit("bench-publish: commit first; an image of uncommitted changes is not published")
     made = built(catalogue.load())
@@ -85,7 +85,7 @@ def built(table: Catalogue) -> list[tuple[Product, Source]]:
 
 
 def publish(product: Product, source: Source, host: str, folder: Path, name: str = "") -> Step:
-    """Publishes one image by the command, as a person does, verified by a report that was made here."""
+    """Publishes one image with the command line, with a report that is made here."""
     content = small.report(source.digest)
     content["image"] = source.facts.image
     required = [{**entry, "check": name, "group": name} for entry in content["findings"][:1] for name in

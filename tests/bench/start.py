@@ -43,7 +43,7 @@ class Figure:
 
     @property
     def on_top(self) -> float:
-        """What our start adds."""
+        """The seconds that our start adds."""
         return self.start - self.bare
 
 
@@ -58,7 +58,7 @@ def started(client: docker.DockerClient, tag: str, **options: object) -> Iterato
 
 
 def seconds(container: Container, inside: int, answers: Callable[[int], bool]) -> float:
-    """From the container's start, by Docker's clock, to the first right answer."""
+    """Seconds from the container's start, by Docker's clock, to the first correct answer."""
     container.reload()
     address = next(iter(container.ports[f"{inside}/tcp"]))
     begun = datetime.fromisoformat(container.attrs["State"]["StartedAt"][:26].rstrip("Z") + "+00:00").timestamp()
@@ -82,7 +82,7 @@ def ssh_answers(port: int) -> bool:
 
 
 def measure(client: docker.DockerClient, tag: str, rounds: int) -> list[Figure]:
-    """The median of some rounds, ours and bare in turn, so that a busy machine is busy for both."""
+    """The median of several rounds, ours and bare in turn, so that other load slows both."""
     with tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder) / "id").public
     cases = (
@@ -104,7 +104,7 @@ def measure(client: docker.DockerClient, tag: str, rounds: int) -> list[Figure]:
 
 
 def idle_memory(client: docker.DockerClient, tag: str) -> float:
-    """MB that everything but Jupyter holds, counted by process: pages that two share count twice."""
+    """Memory of all processes but Jupyter in MB; shared pages count once for each process."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"SSH_PUBLIC_KEY": make_key(Path(folder) / "id").public}
     with started(client, tag, ports={"8888/tcp": ("127.0.0.1", None)}, environment=env) as container:

@@ -17,11 +17,11 @@ from pathlib import Path
 from gpuyard.catalogue.product import find_product
 
 WITHOUT = ("train", "compile", "distributed", "shm-dataloader")
-"""What the limit of four imports does not count: training, compilers, several ranks, the loader's workers."""
+"""Groups that the limit of four imports leaves out: training, compilers, several ranks, DataLoader workers."""
 GB = 1 << 30
 MEMORY_LIMIT = 3 * GB
 RUNS = 3
-"""The least of so many runs counts: whatever else the machine does makes a run longer, never shorter."""
+"""Runs, of which the shortest counts: other load makes a run longer, never shorter."""
 
 
 def seconds(*words: str, runs: int = RUNS) -> float:
@@ -46,13 +46,13 @@ def small_checks(verify: list[str]) -> list[str]:
 
 
 def small(listed: str) -> list[str]:
-    """Those ids in the table of ``verify --list``: required, and of no group that the limit leaves out."""
+    """Those ids in the output of ``verify --list``: required, and in none of the groups left out."""
     rows = [line.split()[:4] for line in listed.partition("\n\n")[0].splitlines()]
     return [row[0] for row in rows if row[3] == "must" and row[0] not in WITHOUT and row[1] not in WITHOUT]
 
 
 def peak_memory(*words: str) -> int:
-    """Bytes that the command and all it starts hold at most together; shared pages count once."""
+    """Peak memory in bytes of the command and its children; shared pages count once."""
     quiet = subprocess.DEVNULL
     with subprocess.Popen(words, stdout=quiet, stderr=quiet) as process, _watch(process.pid) as seen:
         process.wait()

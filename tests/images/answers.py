@@ -1,4 +1,4 @@
-"""What an image answers when it is asked, by its own Python, what it is: the table's rows are compared with that."""
+"""Asks an image's own Python for its versions, to compare them with the catalogue's rows."""
 
 from __future__ import annotations
 

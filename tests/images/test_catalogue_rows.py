@@ -1,4 +1,4 @@
-"""The table against the images: each row is what the built image and its wheels' metadata say."""
+"""Each row of the catalogue agrees with the built image and its wheels' metadata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHERS = [name for name in catalogue.load().line if name != catalogue.load().def
 
 @pytest.fixture
 def another(request: pytest.FixtureRequest, table: Catalogue, docker_client: docker.DockerClient) -> Iterator[Product]:
-    """The runtime image of another line, built from layers, and gone afterwards."""
+    """The runtime image of another line, built from layers and removed afterwards."""
     product = find_product(table, request.param, "runtime")
     there = docker_client.images.list(product.tag)
     build.from_layers(product, Options())
@@ -31,7 +31,7 @@ def another(request: pytest.FixtureRequest, table: Catalogue, docker_client: doc
 
 @pytest.mark.image
 def test_the_default_lines_row_is_what_its_image_says(run_container: Runner, image: str, table: Catalogue) -> None:
-    """torch and its siblings, CUDA, cuDNN, NCCL, arch list, Python: asked of the image; a wrong row is noticed."""
+    """torch and its siblings, CUDA, cuDNN, NCCL, arch list, Python. A wrong row is noticed."""
     product = Product(table, table.default_line, "workbench", table.default_os)
     with run_container(["sleep", "infinity"], reference=image) as container:
         said = ask(container)
@@ -45,7 +45,7 @@ def test_the_default_lines_row_is_what_its_image_says(run_container: Runner, ima
 @pytest.mark.full
 @pytest.mark.parametrize("another", OTHERS, indirect=True)
 def test_another_line_builds_verifies_and_is_what_its_row_says(another: Product, run_container: Runner) -> None:
-    """Built from PyPI's wheels, the suite passes on the CPU, and every answer is the row's."""
+    """The suite passes on the CPU, and every answer agrees with the row."""
     with run_container(["sleep", "infinity"], reference=another.tag, shm_size="1g") as container:
         assert differences(another, ask(container)) == {}
         code, said = container.exec_run(["verify", "--no-color"], user="1000:1000")

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")
 def product(table: Catalogue, docker_client: docker.DockerClient) -> Iterator[Product]:
-    """The newest line with a compiler, built from layers; gone afterwards unless it was there before."""
+    """The newest line with a compiler, built from layers; removed afterwards unless it existed before."""
     line = next(name for name in reversed(list(table.line)) if "devel" in table.images_of(name))
     made = find_product(table, line, "devel")
     there = docker_client.images.list(made.tag)
@@ -50,7 +50,7 @@ def test_an_extension_is_compiled_for_every_gpu_of_the_line(devel: Container, pr
 
 
 def test_the_compiler_is_of_torchs_cuda(devel: Container, product: Product) -> None:
-    """nvcc on PATH says the line's CUDA, for any user; verify agrees."""
+    """nvcc on PATH has the line's CUDA version, for any user; verify agrees."""
     for user in ("1000:1000", "23456:0"):
         code, said = devel.exec_run(["nvcc", "--version"], user=user)
         assert code == 0

@@ -1,4 +1,4 @@
-"""The nvidia/cuda base, which can't be pulled here: a stand-in with its traps, on a registry, through the same path.
+"""A stand-in for the nvidia/cuda base, with its traps, pulled from a registry by the same code.
 
 The stand-in is a Debian of another release with Ubuntu's user at uid 1000 and NVIDIA's variables, labels and
 package list. Only FROM and the Python differ from the default images.
@@ -84,7 +84,7 @@ def product(
 
 
 def test_torch_builds_on_it_and_the_suite_passes(product: Product, run_container: Runner) -> None:
-    """The same Dockerfiles; trainer has uid 1000; their package list is gone; their driver gate is ours."""
+    """trainer has uid 1000, NVIDIA's package list is removed, and the driver requirement is ours."""
     with run_container(["sleep", "infinity"], reference=product.tag, shm_size="1g") as container:
         code, said = container.exec_run(["verify", "--no-color"], user="1000:1000")
         assert code == 0, said.decode()[-4000:]

@@ -1,4 +1,4 @@
-"""A user's pip and uv can't break torch: what would swap it is refused, and a forced swap is named and repaired."""
+"""A user's pip and uv can't break torch: replacing it is refused, and a forced swap is named and repaired."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def spoilt(run_container: Runner, index: Path) -> Iterator[House]:
 
 
 def versions(house: House, product: Product) -> str:
-    """The held packages as they are installed, and torch by its own word."""
+    """The installed versions of the held packages, and torch.__version__."""
     names = list(held(product))
     code = f"import importlib.metadata as m; import torch.version as t; print(t.__version__, t.cuda, {names!r})"
     code += f"; print([m.version(n) for n in {names!r}])"
@@ -188,7 +188,7 @@ def test_the_same_lock_gives_the_same_packages_on_another_day(kept: House, index
 
 
 def forced(house: House, words: str) -> None:
-    """What somebody does who takes the constraints away."""
+    """Installs without the constraints."""
     code, said = house.run(
         f"env -u PIP_CONSTRAINT -u UV_CONSTRAINT uv pip install --no-config -q --no-deps --reinstall {words}"
     )
@@ -239,7 +239,7 @@ def test_another_cuda_and_another_numpy_are_named(spoilt: House, product: Produc
 
 
 def test_packages_of_ones_own_are_first_class(spoilt: House) -> None:
-    """What a template's own CI requires stays green with real requirements: added and moved packages are notes."""
+    """A template's CI passes with real requirements: added and changed packages are notes."""
     assert spoilt.run("uv pip install -q modest")[0] == 0
     forced(spoilt, "absl-py==99.0")
     found = spoilt.findings("packages,lock-strays")
@@ -260,7 +260,7 @@ def test_every_consequence_of_a_swap_has_one_owner(spoilt: House, spoil: str) ->
 
 
 def test_variables_and_paths_that_lie_are_named(kept: House) -> None:
-    """An ENV that says another torch, and a `python` that is not the image's."""
+    """A variable with another torch version, and a `python` that is not the image's."""
     assert kept.run("mkdir -p /tmp/other/bin && ln -sf /usr/bin/python3 /tmp/other/bin/python")[0] == 0
     found = kept.findings("image-env,python", PYTORCH_VERSION="9.9.9", PATH="/tmp/other/bin:/usr/local/bin:/usr/bin")
     assert "PYTORCH_VERSION=9.9.9" in found["image-env"]["observed"]

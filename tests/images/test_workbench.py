@@ -1,4 +1,4 @@
-"""The workbench image, as a user meets it: what is in it, what it prints, what it refuses."""
+"""The workbench image from a user's side: content, output, refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.image
 
 @pytest.fixture(scope="module")
 def shell(run_container: Runner) -> Iterator[Container]:
-    """One container that only waits, for looks inside."""
+    """A container that only waits."""
     with run_container(["sleep", "infinity"]) as container:
         yield container
 
@@ -86,7 +86,7 @@ def test_the_user_and_the_folders_are_there(inside: Any) -> None:
 
 
 def privileged_files(host: Any) -> list[str]:
-    """The files of the image that run as another user or group than their caller, seen by root."""
+    """All set-user-id and set-group-id files of the image."""
     return list(host.check_output("find / -xdev -type f -perm /6000").splitlines())
 
 
