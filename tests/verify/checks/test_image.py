@@ -31,6 +31,18 @@ def test_python_is_compared_as_a_series() -> None:
     assert environment.evaluate_python(good, CLAIMS).status is P
     assert is_failure(environment.evaluate_python({**good, "version": "3.9.1"}, CLAIMS), "Python 3.9.1")
     assert is_failure(environment.evaluate_python({**good, "on_path": "/usr"}, CLAIMS), "/usr")
+    assert environment.evaluate_python({**good, "on_path": "/workspace/.venv", "over": True}, CLAIMS).status is P
+
+
+def test_an_environment_over_the_images_is_told_from_another_one(tmp_path: Path) -> None:
+    """By the file that the start puts there; other environments shadow the image's torch, or lack it."""
+    site = tmp_path / "lib" / "python3.13" / "site-packages"
+    site.mkdir(parents=True)
+    assert not environment.lies_over(tmp_path, "/opt/venv")
+    (site / "other.pth").write_text("/somewhere/else\n")
+    assert not environment.lies_over(tmp_path, "/opt/venv")
+    (site / "image.pth").write_text("import site; site.addsitedir('/opt/venv/lib/python3.13/site-packages')\n")
+    assert environment.lies_over(tmp_path, "/opt/venv")
 
 
 @pytest.mark.parametrize(

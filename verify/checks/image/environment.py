@@ -35,7 +35,15 @@ def probe_python() -> Facts:
     """This interpreter, and the one that ``python`` means on PATH."""
     found = shutil.which("python")
     on_path = str(Path(found).parent.parent.resolve()) if found else ""
-    return {"version": platform.python_version(), "prefix": str(Path(sys.prefix).resolve()), "on_path": on_path}
+    prefix = str(Path(sys.prefix).resolve())
+    over = bool(on_path) and on_path != prefix and lies_over(Path(on_path), prefix)
+    return {"version": platform.python_version(), "prefix": prefix, "on_path": on_path, "over": over}
+
+
+def lies_over(environment: Path, prefix: str) -> bool:
+    """Whether a virtual environment finds the packages of another one, as those that a start makes do."""
+    files = environment.glob("lib/python*/site-packages/*.pth")
+    return any(f"{prefix}/lib/" in system.read(file) for file in files)
 
 
 def evaluate_python(facts: Facts, claims: Claims) -> Verdict:
@@ -45,6 +53,9 @@ def evaluate_python(facts: Facts, claims: Claims) -> Verdict:
     want, have = claimed_version(claims, "python"), str(facts["version"])
     if not versions.starts_with(have, want):
         return failed(f"Python {have}", f"Python {want}", REBUILD, Owner.IMAGE)
+    if facts.get("over"):
+        text = f"Python {have} in {facts['prefix']}, below the user's environment {facts['on_path']}"
+        return passed(text, f"Python {want}")
     if facts["on_path"] and facts["on_path"] != facts["prefix"]:
         text = f"python on PATH is in {facts['on_path']}, the suite runs in {facts['prefix']}"
         remedy = "leave /opt/venv/bin first in PATH"
