@@ -52,10 +52,10 @@ def test_names_are_replaced_in_place() -> None:
 
 def test_only_held_packages_have_a_licence_link(tmp_path: Path) -> None:
     """Comments are not packages; a dash in a name is an underscore in its folder's."""
-    text = "# Held by gpuyard\ntorch===2.9.1\nnvidia-nccl-cu12===2.27.5\n"
+    text = "# Held by gpuyard\ntorch===9.9.1\nnvidia-nccl-cu12===9.9.9\n"
     finish_image.link_licenses(text, tmp_path / "licenses", tmp_path / "site")
     found = {link.name: link.readlink().name for link in (tmp_path / "licenses").iterdir()}
-    assert found == {"torch": "torch-2.9.1.dist-info", "nvidia-nccl-cu12": "nvidia_nccl_cu12-2.27.5.dist-info"}
+    assert found == {"torch": "torch-9.9.1.dist-info", "nvidia-nccl-cu12": "nvidia_nccl_cu12-9.9.9.dist-info"}
 
 
 def test_the_toolkit_has_the_name_that_linkers_ask_for(tmp_path: Path) -> None:
