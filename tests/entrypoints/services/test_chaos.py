@@ -216,6 +216,8 @@ def test_no_line_of_a_plain_start_is_chatter(run_container: Any) -> None:
     with run_container(None, ports=PORTS) as container:
         healthy(container)
         lines = log_of(container).splitlines()
-    assert [line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT\S+ (INFO|WARNING|ERROR) \w+: ", line)] == []
+    assert [
+        line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT\S+ (INFO|WARNING|ERROR) \w+(\[[a-z0-9-]+\])?: ", line)
+    ] == []
     assert len([line for line in lines if "http" in line]) == 1
     assert [line for line in lines if " jupyter: " in line] == []
