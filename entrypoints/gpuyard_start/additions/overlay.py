@@ -60,9 +60,19 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
+def _add_scripts(folder: Path) -> None:
+    for script in (IMAGE / "bin" / name for name in _SCRIPTS):
+        if script.is_file() and not os.path.lexists(folder / "bin" / script.name):
+            _, _, code = script.read_text("utf-8").partition("\n")
+            _write(folder / "bin" / script.name, f"#!{folder / 'bin' / 'python'}\n{code}", 0o755)
+
+
 def make(folder: Path) -> bool:
     """Makes the environment where there is none yet; whether it did."""
     if _site(folder).is_dir():
+        # One that an older image made may lack some.
+        with contextlib.suppress(OSError):
+            _add_scripts(folder)
         return False
     command = [SYSTEM_PYTHON, "-m", "venv", "--without-pip", str(folder)]
     told = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -71,10 +81,7 @@ def make(folder: Path) -> bool:
         raise Refusal("venv-failed", f"{folder} can't be made: {reason[-1] if reason else told.returncode}", code=1)
     python = folder / "bin" / "python"
     _write(_site(folder) / "image.pth", f"import site; site.addsitedir({str(_site(IMAGE))!r})\n")
-    for script in (IMAGE / "bin" / name for name in _SCRIPTS):
-        if script.is_file():
-            _, _, code = script.read_text("utf-8").partition("\n")
-            _write(folder / "bin" / script.name, f"#!{python}\n{code}", 0o755)
+    _add_scripts(folder)
     kernel = {
         "argv": [str(python), "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": "Python 3 (ipykernel)",

@@ -111,6 +111,18 @@ def test_programs_of_the_image_that_run_code_see_what_was_installed(run: Run, tm
     assert (ended.code, ended.stdout) == (0, "tiny 1\n"), ended.stderr
 
 
+def test_an_environment_of_an_older_image_gets_what_it_lacks(run: Run, tmp_path: Path) -> None:
+    """A program of the user's own under the same name stays."""
+    tmp_path.chmod(0o777)
+    volumes = {str(tmp_path): {"bind": "/workspace", "mode": "rw"}}
+    options = {"volumes": volumes, "environment": {"GPUYARD_VENV": "/workspace/.venv"}}
+    assert run("true", **options).code == 0
+    (tmp_path / ".venv/bin/torchrun").unlink()
+    (tmp_path / ".venv/bin/ipython").write_text("#!/bin/sh\n")
+    assert run("which", "torchrun", **options).stdout == "/workspace/.venv/bin/torchrun\n"
+    assert (tmp_path / ".venv/bin/ipython").read_text() == "#!/bin/sh\n"
+
+
 def test_no_user_swaps_torch(run: Run, tmp_path: Path) -> None:
     """The constraints hold in an environment of the user's own as in the image's."""
     tmp_path.chmod(0o755)
