@@ -130,7 +130,8 @@ def _paper(found: Published) -> Iterator[tuple[str, str]]:
         yield "WARNING", text
     yield "", ""
     yield "use it", f"docker run --rm --gpus all {name_of(found)} verify"
-    yield "read more", f"oras pull {found.repository}@DIGEST, with the digest of a piece of evidence"
+    if entry := next(iter(found.evidence.values()), None):
+        yield "read more", f"oras pull {found.repository.at(entry.digest)}"
 
 
 def summary(kind: str, entry: Evidence) -> str:
@@ -145,4 +146,4 @@ def summary(kind: str, entry: Evidence) -> str:
         text = f"{len(made)} materials, {sum('pkg:pypi' in part.get('uri', '') for part in made)} wheels by hash"
     else:
         text = f"{len(content['findings'])} findings"
-    return f"{text}, {entry.digest[:19]}{signed}"
+    return f"{text}, {entry.digest}{signed}"

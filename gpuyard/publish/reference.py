@@ -17,6 +17,8 @@ from gpuyard.publish.signing import State, Trust
 
 REFERENCE = re.compile(r"^(?P<where>[^@]+?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
 SIGNATURE = "sha256-{}.sig"
+ATTESTATION = "vnd.docker.reference.type"
+"""The annotation of what BuildKit adds to an index beside the image."""
 NAMES_SHOWN = 12
 
 
@@ -73,11 +75,14 @@ def read(repository: Repository, tag: str, trust: Trust | None = None) -> Publis
             f"{repository} has no {tag}. It has: {', '.join(repository.tags()[:NAMES_SHOWN]) or 'nothing'}",
         )
     manifest = json.loads(repository.manifest(digest))
-    if "layers" not in manifest:
-        raise UserError("image-is-index", f"{repository}:{tag} is not one image but a list of them; give one's digest")
+    image = only_image(f"{repository}:{tag}", manifest) if "layers" not in manifest else digest
+    if image != digest:
+        manifest = json.loads(repository.manifest(image))
     config = json.loads(repository.blob(manifest["config"]["digest"]))
-    found, warnings = attached(repository, digest, trust)
-    warnings += doubts(found, frozenset({digest, manifest["config"]["digest"]}))
+    found, warnings = attached(repository, image, trust)
+    if image != digest and not found:
+        found, warnings = attached(repository, digest, trust)
+    warnings += doubts(found, frozenset({digest, image, manifest["config"]["digest"]}))
     return Published(
         repository,
         tag,
@@ -88,6 +93,19 @@ def read(repository: Repository, tag: str, trust: Trust | None = None) -> Publis
         state(repository, digest, trust),
         found,
         tuple(warnings),
+    )
+
+
+def only_image(name: str, index: Mapping[str, Any]) -> str:
+    """The digest of an index's one image; what BuildKit attests about it does not count. Raises UserError."""
+    entries = [entry for entry in index.get("manifests", []) if ATTESTATION not in (entry.get("annotations") or {})]
+    if len(entries) == 1:
+        return str(entries[0]["digest"])
+    platforms = (entry.get("platform", {}) for entry in entries)
+    names = [f"{one.get('os', '?')}/{one.get('architecture', '?')}" for one in platforms]
+    choices = ", ".join(f"{entry['digest']} ({name})" for entry, name in zip(entries, names, strict=True))
+    raise UserError(
+        "image-is-index", f"{name} is a list of {len(entries)} images: give one's digest: {choices or 'none'}"
     )
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpuyard.errors import UsageError, UserError
+from gpuyard.image.oci import INDEX, MANIFEST
 from gpuyard.image.source import Source
 from gpuyard.publish import evidence, page, publisher, reference
 from gpuyard.publish.evidence import Document
+from gpuyard.publish.publisher import Publication
 from gpuyard.publish.signing import Key, Keyless, Signer
 from tests.publish import small
 from tests.publish.conftest import Ordering, gpuyard, quiet
@@ -77,6 +79,61 @@ def test_an_image_without_evidence_says_so(host: str, name: str, ordering: Order
     assert "NO: no verification report is attached to this digest" in shown
     assert "unknown: no bill of materials is attached" in shown
     assert f"{host}/{name}@{source.digest}" in shown
+
+
+def put_index(order: Publication, tag: str, entries: list[dict[str, object]], folder: Path) -> None:
+    """An index with these entries under a tag, as ``docker push`` of a BuildKit image makes one."""
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}))
+    reference_ = f"{order.repository}:{tag}"
+    words = ["oras", "manifest", "push", "--plain-http", "--media-type", INDEX, reference_, str(folder / "index.json")]
+    subprocess.run(words, check=True, capture_output=True)
+
+
+def entry(source: Source, **more: object) -> dict[str, object]:
+    """The image as an index lists it."""
+    platform = {"os": "linux", "architecture": "amd64"}
+    known = {"mediaType": MANIFEST, "digest": source.digest, "size": len(source.manifest), "platform": platform}
+    return {**known, **more}
+
+
+def test_an_index_with_one_image_is_followed(
+    host: str, name: str, ordering: Ordering, source: Source, tmp_path: Path
+) -> None:
+    """What BuildKit attests beside it is not an image; evidence of the image counts."""
+    order = ordering(f"{host}/{name}")
+    publisher.publish(order, quiet)
+    attested = entry(source, annotations={"vnd.docker.reference.type": "attestation-manifest"})
+    put_index(order, "mine", [entry(source), attested], tmp_path)
+    found = reference.read(order.repository, "mine")
+    assert found.digest != source.digest
+    assert found.size == sum(layer["size"] for layer in source.layers)
+    assert sorted(found.evidence) == sorted(evidence.NAMES)
+    assert found.warnings == ()
+
+
+def test_an_index_of_several_images_names_their_digests(
+    host: str, name: str, ordering: Ordering, source: Source, tmp_path: Path
+) -> None:
+    """In full, so that one can be pasted."""
+    order = ordering(f"{host}/{name}")
+    publisher.publish(order, quiet)
+    put_index(
+        order, "many", [entry(source), entry(source, platform={"os": "linux", "architecture": "arm64"})], tmp_path
+    )
+    with pytest.raises(UserError, match=f"{source.digest} .linux/amd64.*linux/arm64") as caught:
+        reference.read(order.repository, "many")
+    assert caught.value.id == "image-is-index"
+
+
+def test_a_command_on_the_page_works_when_pasted(host: str, name: str, ordering: Ordering, tmp_path: Path) -> None:
+    """`oras pull` with the digest as it is printed."""
+    publisher.publish(ordering(f"{host}/{name}"), quiet)
+    shown = page.page(reference.read(*reference.parse(f"{host}/{name}:v9.9", None, None)), 200)
+    (line,) = (line for line in shown.splitlines() if line.startswith("read more"))
+    words = line.removeprefix("read more").split()
+    done = subprocess.run([*words, "--plain-http"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("*.json"))
 
 
 def test_what_is_not_there_is_named_with_what_is(host: str, name: str, ordering: Ordering) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 import yaml
 
 from gpuyard import paths
+from gpuyard.catalogue import claims
+from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.cli import main
 from gpuyard.render.project import FILES, files
@@ -90,6 +94,45 @@ def test_its_ci_asks_verify_and_uses_our_actions(project: Path) -> None:
     assert any("verify" in step.get("run", "") and "--require" in step["run"] for step in steps)
     assert steps[0]["uses"] in (paths.ROOT / ".github" / "workflows" / "check.yml").read_text()
     assert yaml.safe_load(text)["permissions"] == {}
+
+
+def test_the_image_gets_the_whole_project_but_for_junk(project: Path) -> None:
+    """By the patterns of .dockerignore: sources in folders, and neither secrets, caches nor the repository."""
+    patterns = [line for line in (project / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+
+    def left_out(path: str) -> bool:
+        parts = path.split("/")
+        starts = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        plain = [pattern.removeprefix("**/") for pattern in patterns if pattern.startswith("**/")]
+        return any(fnmatch.fnmatchcase(start, pattern) for start in starts for pattern in patterns) or any(
+            fnmatch.fnmatchcase(part, pattern) for part in parts for pattern in plain
+        )
+
+    for kept in ("train.py", "src/model.py", "configs/a.yaml", "src/deep/er/x.py", "requirements.txt"):
+        assert not left_out(kept), kept
+    junk = (
+        ".git/config",
+        ".env",
+        "src/__pycache__/model.cpython-313.pyc",
+        "models/x.bin",
+        "a/b.pt",
+        ".venv/bin/python",
+    )
+    for path in junk:
+        assert left_out(path), path
+
+
+def test_an_image_has_its_own_labels(project: Path, table: Catalogue) -> None:
+    """Every OCI label that ours sets is set again: none of ours is claimed for an image that is another."""
+    text = (project / "Dockerfile").read_text()
+    set_ = set(re.findall(r"(org\.opencontainers\.image\.[\w.]+)=", text))
+    ours = claims.labels(find_product(table, None), "commit", "registry")
+    assert {name for name in ours if name.startswith("org.opencontainers.image.")} <= set_
+    workflow = yaml.safe_load((project / ".github" / "workflows" / "check.yml").read_text())["jobs"]["image"]
+    assert workflow["env"]["REVISION"] == "${{ github.sha }}"
+    assert "--build-arg REVISION" in next(
+        step["run"] for step in workflow["steps"] if "docker build" in step.get("run", "")
+    )
 
 
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:

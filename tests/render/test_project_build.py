@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ def project(tmp_path_factory: pytest.TempPathFactory, image: str) -> Path:
     """The project, in a folder that the container's user may read."""
     place = tmp_path_factory.mktemp("new") / NAME
     create(place, files(NAME, image))
+    (place / "src").mkdir()
+    (place / "src" / "model.py").write_text("NAME = 'in the image'\n")
     place.parent.chmod(0o755)
     return place
 
@@ -50,6 +53,19 @@ def test_it_trains_and_goes_on_from_its_checkpoint(compose: Compose) -> None:
     losses = [float(line.split()[3]) for line in (first.stdout + second.stdout).splitlines() if "loss" in line]
     assert len(losses) == 5
     assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.usefixtures("compose")
+def test_the_image_alone_holds_the_project_and_says_whose_it_is() -> None:
+    """Without the folder mounted, sources in folders are there; its labels are its own."""
+    command = ["docker", "run", "--rm", NAME, "python", "-c", "import src.model; print(src.model.NAME)"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines()[-1] == "in the image", done.stderr
+    form = "{{json .Config.Labels}}"
+    asked = subprocess.run(["docker", "image", "inspect", NAME, "--format", form], capture_output=True, check=True)
+    labels = json.loads(asked.stdout)
+    assert labels["org.opencontainers.image.title"] == NAME
+    assert labels["org.opencontainers.image.revision"] == ""
 
 
 def test_verify_knows_the_new_image_as_whole(compose: Compose) -> None:
