@@ -15,8 +15,7 @@ from gpuyard.catalogue import claims
 from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Layer as LockLayer
 from gpuyard.errors import UserError
-from gpuyard.image import base as foundation
-from gpuyard.image import buildkit, configuration, load, oci, origin
+from gpuyard.image import base, buildkit, configuration, load, oci, origin
 from gpuyard.image.workers import pool
 from gpuyard.layers import cached
 from gpuyard.layers.model import Layer, Target, refuse_conflicts
@@ -61,7 +60,7 @@ def recall(product: Product, revision: str, store: Store) -> oci.Image:
     Raises UserError if anything of the image, exactly as this checkout has it, is not in the store.
     """
     try:
-        below = foundation.ensure(product, store, "auto", offline=True)
+        below = base.ensure(product, store, "auto", offline=True)
     except UserError:
         raise _not_assembled(product, "its base is not in the store") from None
     making = Making(product, store, below, Options(offline=True))
@@ -88,9 +87,7 @@ def _not_assembled(product: Product, why: str) -> UserError:
     return UserError("image-not-assembled", f"{product.tag} was not built from this checkout: {why}. Run: {again}")
 
 
-def compose(
-    product: Product, revision: str, store: Store, below: foundation.Base, layers: Sequence[Layer]
-) -> oci.Image:
+def compose(product: Product, revision: str, store: Store, below: base.Base, layers: Sequence[Layer]) -> oci.Image:
     """The image of a base and layers, configured as the product's Dockerfiles say. Raises UserError for conflicts."""
     refuse_conflicts(layers)
     settings = configuration.settings(product, below.settings, store)
@@ -99,13 +96,13 @@ def compose(
     return oci.compose(below.inherited, layers, settings, created)
 
 
-def base_beside_fetching(product: Product, store: Store, options: Options) -> foundation.Base:
+def base_beside_fetching(product: Product, store: Store, options: Options) -> base.Base:
     """The base. Where it has to be built, which takes a minute or two, wheels are fetched meanwhile."""
     ask = (product, store, options.choice, options.offline, options.no_cache)
-    if options.offline or (not options.no_cache and foundation.is_stored(product, store)):
-        return foundation.ensure(*ask)
+    if options.offline or (not options.no_cache and base.is_stored(product, store)):
+        return base.ensure(*ask)
     with ThreadPoolExecutor(1, thread_name_prefix="base") as beside:
-        building = beside.submit(foundation.ensure, *ask)
+        building = beside.submit(base.ensure, *ask)
         fetch_all(Fetcher(store, product.python), requirements(product))
         return building.result()
 
@@ -148,7 +145,7 @@ class Making:
     """Starts each layer once; byte code needs the base image in the engine, loaded when first needed."""
 
     def __init__(
-        self, product: Product, store: Store, below: foundation.Base, options: Options, offer: Offer | None = None
+        self, product: Product, store: Store, below: base.Base, options: Options, offer: Offer | None = None
     ) -> None:
         self.target, self.store, self.below, self.options = target(product), store, below, options
         self._offer = offer

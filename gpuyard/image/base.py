@@ -15,7 +15,7 @@ from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Origin
 from gpuyard.errors import UserError
 from gpuyard.image import buildkit, load, oci
-from gpuyard.image import origin as base
+from gpuyard.image import origin as origins
 from gpuyard.image.configuration import read_image
 from gpuyard.layers.model import Layer
 from gpuyard.process import log, run
@@ -60,7 +60,7 @@ class Base:
         return f"gpuyard-base:{oci.short(self.image.digest)}"
 
 
-def ensure(product: Product, store: Store, choice: base.BaseChoice, offline: bool, no_cache: bool = False) -> Base:
+def ensure(product: Product, store: Store, choice: origins.BaseChoice, offline: bool, no_cache: bool = False) -> Base:
     """The base of this operating system, from the store or built. Raises UserError."""
     if offline:
         return _stored(product, store, choice)
@@ -68,8 +68,8 @@ def ensure(product: Product, store: Store, choice: base.BaseChoice, offline: boo
     # The digest fixes its content, so the registry need not be asked for a base that is here.
     if choice != "bootstrap" and not no_cache and (pulled := _known(store, _key(product, "registry"))):
         return pulled
-    origin = base.choose(product.os, system, choice)
-    rootfs = base.rootfs(system) if origin == "bootstrap" else None
+    origin = origins.choose(product.os, system, choice)
+    rootfs = origins.rootfs(system) if origin == "bootstrap" else None
     key = _key(product, origin)
     with store.locked(f"base-{key}"):
         found = None if no_cache else _known(store, key)
@@ -81,7 +81,7 @@ def is_stored(product: Product, store: Store) -> bool:
     return any(_known(store, _key(product, origin)) for origin in product.catalogue.os[product.os].origins)
 
 
-def _stored(product: Product, store: Store, choice: base.BaseChoice) -> Base:
+def _stored(product: Product, store: Store, choice: origins.BaseChoice) -> Base:
     origins = product.catalogue.os[product.os].origins if choice == "auto" else (choice,)
     for origin in origins:
         if found := _known(store, _key(product, origin)):
@@ -98,7 +98,7 @@ def _key(product: Product, origin: str) -> str:
     system = product.catalogue.os[product.os]
     folder = paths.IMAGES / product.catalogue.image["base"].folder
     files = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
-    source = system.image if origin == "registry" else [system.suite, base.bootstrap_checksum()]
+    source = system.image if origin == "registry" else [system.suite, origins.bootstrap_checksum()]
     recipe = [files, origin, source, system.epoch.isoformat(), product.python, OPTIONS]
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
 

@@ -15,10 +15,10 @@ from gpuyard.catalogue.product import Product
 from gpuyard.engine import daemon
 from gpuyard.errors import UsageError, UserError, warn
 from gpuyard.image import buildkit, load, sizes
-from gpuyard.image import origin as base
+from gpuyard.image import origin as origins
 from gpuyard.image.assemble import Options, assemble
 from gpuyard.image.oci import Image, write_layout
-from gpuyard.image.preload import Ahead
+from gpuyard.image.preload import Preloader
 from gpuyard.packages import uv
 from gpuyard.packages.fetcher import Fetcher, requirements
 from gpuyard.process import log, run
@@ -51,7 +51,7 @@ class Built:
 
 def build(
     wanted: Product,
-    choice: base.BaseChoice = "auto",
+    choice: origins.BaseChoice = "auto",
     no_cache: bool = False,
     builder: Builder = "layers",
     offline: bool = False,
@@ -102,25 +102,25 @@ def to_layout(wanted: Product, options: Options, folder: Path, store: Store | No
 
 
 def _assembled(wanted: Product, options: Options, store: Store) -> Image:
-    ahead = Ahead(store)
+    preloader = Preloader(store)
     try:
-        image = assemble(wanted, revision(), store, options, ahead.offer)
-        ahead.wait()
+        image = assemble(wanted, revision(), store, options, preloader.offer)
+        preloader.wait()
         load.load(image, [wanted.tag, wanted.full_tag], store)
     finally:
-        ahead.forget()
+        preloader.forget()
     sizes.remember(store, wanted.tag, image)
     return image
 
 
-def from_dockerfiles(wanted: Product, choice: base.BaseChoice, no_cache: bool) -> None:
+def from_dockerfiles(wanted: Product, choice: origins.BaseChoice, no_cache: bool) -> None:
     """Hands BuildKit the Dockerfiles. Raises UserError if it fails."""
     system = wanted.catalogue.os[wanted.os]
-    origin = base.choose(wanted.os, system, choice)
+    origin = origins.choose(wanted.os, system, choice)
     log.warning("building %s on %s (base: %s)", wanted.tag, wanted.os, origin)
     inputs = buildkit.Inputs(
         origin=origin,
-        rootfs=base.rootfs(system) if origin == "bootstrap" else None,
+        rootfs=origins.rootfs(system) if origin == "bootstrap" else None,
         uv=uv.uv_for_images(wanted.catalogue.uv, wanted.python),
         secrets=secrets(),
         revision=revision(),

@@ -16,7 +16,7 @@ from gpuyard.catalogue.product import Product
 from gpuyard.catalogue.table import Origin
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError
-from gpuyard.image import origin as base
+from gpuyard.image import origin as origins
 from gpuyard.process import attempt, log
 
 BUILDER = "gpuyard"
@@ -94,7 +94,7 @@ def arguments(product: Product) -> dict[str, str]:
 
 
 def _base(product: Product, inputs: Inputs) -> str:
-    image = base.pulled(product.catalogue.os[product.os].image)
+    image = origins.pulled(product.catalogue.os[product.os].image)
     return "target:rootfs" if inputs.rootfs else f"docker-image://{image}"
 
 

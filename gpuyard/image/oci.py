@@ -68,7 +68,7 @@ def as_bytes(data: Mapping[str, Any]) -> bytes:
 
 
 def descriptor(layer: Layer) -> Descriptor:
-    """How a manifest names a layer, with its bill of materials."""
+    """A layer's entry in a manifest, with its bill of materials."""
     return {
         "mediaType": LAYER,
         "digest": layer.digest,
@@ -102,7 +102,7 @@ def compose(below: Descriptors, layers: Iterable[Layer], settings: Mapping[str, 
 
 @dataclass(frozen=True)
 class Descriptors:
-    """What an image takes over from the one it stands on."""
+    """The layers and history that an image inherits from its base."""
 
     layers: tuple[Descriptor, ...]
     diff_ids: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The lower layers of an image go into the engine while those above them are still made."""
+"""Loads the lower layers of an image into the engine while those above them are still being made."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpuyard.process import log
 from gpuyard.store.store import Store
 
 STEP = 1_000_000_000
-"""Compressed bytes worth a load of their own: it takes the engine half a minute, half a second of it in any case."""
+"""Compressed bytes worth a load of their own: the engine takes half a minute for them, and half a second for none."""
 
 
-class Ahead:
+class Preloader:
     """Sends beginnings of an image, one at a time, each with at least ``step`` bytes more than the engine has.
 
-    It only saves time: what it could not send, ``load.load`` sends.
+    It only saves time: ``load.load`` sends what is missing at the end.
     """
 
     def __init__(self, store: Store, step: int = STEP) -> None:
@@ -31,22 +31,22 @@ class Ahead:
         self._over = False
 
     def offer(self, beginning: oci.Image) -> None:
-        """The image as far as it is made; sent beside what the caller does next, or left for a later offer."""
+        """Sends the image as far as it is made, in the background, unless one is being sent or it adds little."""
         size = sum(layer["size"] for layer in beginning.layers)
         if size < self._size + self._step or (self._sending and self._sending.is_alive()):
             return
         self._size = size
-        # A daemon: whoever gives up the build does not wait for it.
+        # A daemon thread, so that a cancelled build does not wait for it.
         self._sending = Thread(target=self._send, args=(beginning,), daemon=True)
         self._sending.start()
 
     def wait(self) -> None:
-        """Until nothing is being sent."""
+        """Waits until nothing is being sent."""
         if self._sending:
             self._sending.join()
 
     def forget(self) -> None:
-        """The beginnings lose their names; their layers stay in the engine with the image that has them."""
+        """Removes the names of what was sent; the layers stay in the engine with the image that has them."""
         self._over = True
         for image in self._sent:
             load.forget(image, self._store)
@@ -63,4 +63,4 @@ class Ahead:
                 if self._over:
                     load.forget(image, self._store)
         except (UserError, DockerException, OSError) as error:
-            log.debug("not sent ahead: %s", error)
+            log.debug("not preloaded: %s", error)

@@ -105,7 +105,7 @@ def recorded(path: Path = DIGESTS) -> dict[str, dict[str, Row]]:
 
 
 def write(line: str, rows: Mapping[str, Row], path: Path = DIGESTS) -> None:
-    """Writes the rows of one line anew; those of other lines stay."""
+    """Replaces the rows of one line; those of other lines stay."""
     tables = {**recorded(path), line: dict(rows)}
     parts = [HEADER]
     for name in sorted(tables):
@@ -121,7 +121,7 @@ def changed(rows: Mapping[str, Row], known: Mapping[str, Row]) -> list[str]:
     for what in sorted(rows.keys() | known.keys()):
         now, then = rows.get(what), known.get(what)
         if now is None or then is None:
-            found.append(f"{what}: {'is no layer any more' if now is None else 'is not recorded'}")
+            found.append(f"{what}: {'is not a layer any more' if now is None else 'is not recorded'}")
         elif now["diff_id"] != then["diff_id"]:
             found.append(f"{what}: other files (diff id {short(now['diff_id'])}, recorded {short(then['diff_id'])})")
         elif now["digest"] != then["digest"]:

@@ -86,7 +86,7 @@ def from_checkout(product: Product, store: Store) -> Source:
 def link(folder: Path, image: oci.Image, name: str, store: Store) -> None:
     """Writes an image as a layout whose layers are links into the store: a blob that is cleaned there is gone here.
 
-    Nothing is read for it: whoever takes a layer from there compares its digest.
+    No layer is read for it: a reader compares its digest.
     """
     for digest in image.blobs:
         place = folder / oci.blob_path(digest)

@@ -1,1 +1,1 @@
-"""Wheels: which ones a lock stands for, where they are, and how they get into the store."""
+"""Wheels: which of them a lock requires, where they are, and how they get into the store."""

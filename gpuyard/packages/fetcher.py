@@ -29,7 +29,7 @@ AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel: what it is, and where it lies, or would lie, in the store."""
+    """A wheel: its identity, and its path in the store, whether it is there or not."""
 
     name: str
     version: str

@@ -89,7 +89,7 @@ def _newest(offer: Offer, series: str) -> Version:
 def _row(
     catalogue: Catalogue, version: Version, torch: Offer, audio: Offer, resolver: Resolve
 ) -> dict[str, str | tuple[str, ...]]:
-    """The row of that release, as far as metadata tells: the arch list stands in the binary alone."""
+    """The row of that release from its metadata, without the arch list, which only the binary has."""
     python = catalogue.os[catalogue.default_os].python
     # A torchaudio without a requirement on torch would fit all of them: take the one of the same number, if any.
     sibling = f"torchaudio=={version}" if version in audio else "torchaudio"

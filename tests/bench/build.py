@@ -22,7 +22,7 @@ from gpuyard.catalogue import table
 from gpuyard.catalogue.product import Product, find_product
 from gpuyard.engine import daemon
 from gpuyard.image import build, buildkit
-from gpuyard.image import origin as base
+from gpuyard.image import origin as origins
 from gpuyard.packages import uv
 from tests.bench import layers, report
 from tests.bench.layers import Measured, often, timed
@@ -119,8 +119,8 @@ def look(way: str) -> Facts:
 def inputs(product: Product) -> buildkit.Inputs:
     """The inputs that `gpuyard build` would use on this machine."""
     system = product.catalogue.os[product.os]
-    origin = base.choose(product.os, system, "auto")
-    rootfs = base.rootfs(system) if origin == "bootstrap" else None
+    origin = origins.choose(product.os, system, "auto")
+    rootfs = origins.rootfs(system) if origin == "bootstrap" else None
     program = uv.uv_for_images(product.catalogue.uv, product.python)
     return buildkit.Inputs(origin, rootfs, program, build.secrets(), "bench")
 

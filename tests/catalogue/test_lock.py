@@ -39,7 +39,7 @@ def test_every_requirement_is_pinned_with_hashes_and_no_address() -> None:
 
 
 def test_layers_share_no_package(table: Catalogue) -> None:
-    """A package stands in one layer only, so no layer hides files of another."""
+    """A package is in one layer only, so no layer hides files of another."""
     for line in table.line:
         locks = LockSet(table, line, table.os[table.default_os].python)
         names = [name for layer in locks.layers for name in locks.packages([layer])]
@@ -47,7 +47,7 @@ def test_layers_share_no_package(table: Catalogue) -> None:
 
 
 def test_a_changed_requirement_makes_the_lock_stale(copied: LockSet) -> None:
-    """A lock made from other inputs is refused, with the command that makes it anew."""
+    """A lock made from other inputs is refused, with the command that makes it again."""
     path = copied.path("torch")
     path.write_text(path.read_text().replace(copied.stamp, "sha256:" + "0" * 64))
     with refused("lock-stale", path.name, "sha256:" + "0" * 64, f"gpuyard lock {copied.line}"):

@@ -47,7 +47,7 @@ def test_a_registry_base_is_taken_by_digest(product: Product, inputs: Inputs, tm
 
 
 def test_the_certificates_are_a_secret_and_nothing_else(product: Product, inputs: Inputs, tmp_path: Path) -> None:
-    """The host's CA bundle stands in the definition as a secret's path, never in args or labels."""
+    """The definition has the host's CA bundle as a secret's path, never in args or labels."""
     for target in buildkit.definition(product, inputs, tmp_path)["target"].values():
         assert "ca.pem" not in json.dumps({k: v for k, v in target.items() if k != "secret"})
 
@@ -64,7 +64,7 @@ def test_a_staged_file_is_a_clean_copy(product: Product, tmp_path: Path) -> None
 
 
 def test_a_commit_changes_no_file_of_an_image(product: Product, inputs: Inputs, tmp_path: Path) -> None:
-    """The commit stands in one label only, so that it changes no layer."""
+    """The commit is in one label only, so that it changes no layer."""
     buildkit.stage(product, tmp_path / "stage")
     text = json.dumps(buildkit.definition(product, inputs, tmp_path / "stage"))
     assert text.count(inputs.revision) == 1

@@ -21,7 +21,7 @@ from tests.image import small
 from tests.image.filesystem import Node, nodes, read
 
 ALLOWED = {
-    "opt/venv/.lock": "uv's lock against a second uv; empty, and made anew when uv runs in the image",
+    "opt/venv/.lock": "uv's lock against a second uv; empty, and made again when uv runs in the image",
 }
 """Paths that only one of the two images may have, each with its reason."""
 

@@ -72,7 +72,7 @@ def test_a_stream_holds_what_either_image_store_reads(tmp_path: Path) -> None:
 
 
 def test_a_layout_folder_is_complete_and_a_damaged_blob_never_gets_into_one(tmp_path: Path) -> None:
-    """What is wrong is removed from the store, so that the next try makes it anew."""
+    """What is wrong is removed from the store, so that the next try makes it again."""
     store = Store(tmp_path / "store")
     made = image(store)
     oci.write_layout(tmp_path / "layout", made, "name:tag", store)

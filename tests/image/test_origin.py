@@ -14,7 +14,7 @@ from tests.refusals import refused
 
 
 def test_bootstrapping_needs_root(table: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user is told so in one line, and nothing is written."""
+    """Another user is refused in one line, and nothing is written."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with refused("bootstrap-needs-root"):
         origin.bootstrap(table.os[table.default_os], tmp_path / "rootfs" / "rootfs.tar")

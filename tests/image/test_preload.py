@@ -12,10 +12,10 @@ import pytest
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError
-from gpuyard.image import base as foundation
+from gpuyard.image import base as base_image
 from gpuyard.image import build, load, oci
 from gpuyard.image.assemble import Options, assemble
-from gpuyard.image.preload import Ahead
+from gpuyard.image.preload import Preloader
 from gpuyard.packages.fetcher import Fetcher, carry, fetch_all, requirements
 from gpuyard.store.store import Store
 from tests.image import small
@@ -54,7 +54,7 @@ def beginnings(store: Store, count: int) -> list[oci.Image]:
 def test_a_beginning_is_sent_when_there_is_enough_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the next when there is as much again; at the end their names go."""
     store, there = Store(tmp_path), Engine(monkeypatch)
-    sender = Ahead(store, step=4000)
+    sender = Preloader(store, step=4000)
     for beginning in beginnings(store, 5):
         sender.offer(beginning)
         sender.wait()
@@ -66,7 +66,7 @@ def test_a_beginning_is_sent_when_there_is_enough_of_it(tmp_path: Path, monkeypa
 def test_one_is_sent_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is offered meanwhile waits for a later offer, and the caller for nothing."""
     store, there = Store(tmp_path), Engine(monkeypatch)
-    sender, (one, two, three) = Ahead(store, step=1), beginnings(store, 3)
+    sender, (one, two, three) = Preloader(store, step=1), beginnings(store, 3)
     there.may.clear()
     sender.offer(one)
     sender.offer(two)
@@ -78,10 +78,10 @@ def test_one_is_sent_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_engine_that_refuses_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole image is sent at the end, and what is wrong is said then."""
+    """The whole image is sent at the end, and a fault is reported then."""
     store, there = Store(tmp_path), Engine(monkeypatch)
     there.error = UserError("no space left on device")
-    sender, (one, two) = Ahead(store, step=1), beginnings(store, 2)
+    sender, (one, two) = Preloader(store, step=1), beginnings(store, 2)
     sender.offer(one)
     sender.wait()
     assert there.taken == []
@@ -97,7 +97,7 @@ def test_a_beginning_that_arrives_after_the_end_is_forgotten_too(
     """A build that failed does not wait for what it began to send."""
     store, there = Store(tmp_path), Engine(monkeypatch)
     there.may.clear()
-    sender = Ahead(store, step=1)
+    sender = Preloader(store, step=1)
     sender.offer(beginnings(store, 1)[0])
     sender.forget()
     there.forgotten.clear()
@@ -109,7 +109,7 @@ def test_a_beginning_that_arrives_after_the_end_is_forgotten_too(
 def test_the_classic_store_gets_the_whole_image_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It wants every layer each time, so a beginning would be sent twice."""
     store, there = Store(tmp_path), Engine(monkeypatch, content_store=False)
-    sender = Ahead(store, step=1)
+    sender = Preloader(store, step=1)
     sender.offer(beginnings(store, 1)[0])
     sender.wait()
     assert there.taken == []
@@ -120,7 +120,7 @@ def test_beginnings_leave_nothing_but_the_image(
     table: Catalogue, docker_client: docker.DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A build that sends each layer as it is made: the same digest, which runs, and no name or record more."""
-    monkeypatch.setattr(build, "Ahead", partial(Ahead, step=1))
+    monkeypatch.setattr(build, "Preloader", partial(Preloader, step=1))
     sent: list[int] = []
     stream = load.stream
 
@@ -132,10 +132,10 @@ def test_beginnings_leave_nothing_but_the_image(
 
     monkeypatch.setattr(load, "stream", watched)
     product, store = small.product(table, tmp_path / "locks", "gpuyard-small:ahead"), Store(tmp_path / "store")
-    foundation.ensure(product, Store(), "auto", offline=False)
+    base_image.ensure(product, Store(), "auto", offline=False)
     fetch_all(Fetcher(Store(), product.python), requirements(product))
     carry(requirements(product), product.python, Store(), store)
-    foundation.carry(product, Store(), store)
+    base_image.carry(product, Store(), store)
     try:
         image = build.from_layers(product, Options(offline=True), store)
         said = docker_client.containers.run(product.tag, ["python", "-c", "import six; print(six.PY3)"], remove=True)
@@ -144,7 +144,7 @@ def test_beginnings_leave_nothing_but_the_image(
         assert max(sent) < len(image.layers)
         assert image.digest == assemble(product, build.revision(), store, Options(offline=True)).digest
         assert not docker_client.images.list(load.LOADING)
-        base = {layer["digest"] for layer in foundation.ensure(product, store, "auto", offline=True).layers}
+        base = {layer["digest"] for layer in base_image.ensure(product, store, "auto", offline=True).layers}
         kept = [store.record("manifests", path.stem) or {} for path in (store.folder / "manifests").iterdir()]
         assert [record["layers"] for record in kept if set(record["layers"]) != base] == [image.blobs]
     finally:

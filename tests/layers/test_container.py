@@ -10,7 +10,7 @@ import pytest
 
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.image import base as foundation
+from gpuyard.image import base as base_image
 from gpuyard.image import load
 from gpuyard.layers.container import Filter
 from gpuyard.store.store import Store
@@ -26,7 +26,7 @@ WHOLE = "touch gpuyard-complete; tar -rf results gpuyard-complete; cat results"
 def base(table: Catalogue, docker_client: docker.DockerClient) -> str:
     """A base image in the engine."""
     del docker_client
-    found = foundation.ensure(find_product(table, None), Store(), "auto", offline=False)
+    found = base_image.ensure(find_product(table, None), Store(), "auto", offline=False)
     load.ensure_base(found.image, found.reference, Store())
     return found.reference
 
@@ -39,7 +39,7 @@ def answer(base: str, script: Path) -> dict[str, bytes]:
 
 
 def test_a_whole_answer_is_taken_before_the_container_ends(tmp_path: Path, base: str) -> None:
-    """The last file says that it is whole and is no result itself."""
+    """The last file marks success and is not part of the result."""
     script = tmp_path / "slow.sh"
     script.write_text(ANSWER + WHOLE + "; sleep 30")
     started = time.monotonic()

@@ -11,7 +11,7 @@ import pytest
 from gpuyard import paths
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.image import base as foundation
+from gpuyard.image import base as base_image
 from gpuyard.image import load, reproduce
 from gpuyard.layers.make import wheels_layer
 from gpuyard.layers.model import Layer, Target
@@ -63,7 +63,7 @@ def test_byte_code_has_the_recorded_bytes(tmp_path: Path, table: Catalogue, dock
     """Compiled in a container of the base image; code that is no Python is left as it is."""
     del docker_client
     store = Store()
-    base = foundation.ensure(find_product(table, None), store, "auto", offline=False)
+    base = base_image.ensure(find_product(table, None), store, "auto", offline=False)
     load.ensure_base(base.image, base.reference, store)
     assert_as_recorded(*fixture_row(tmp_path, base.reference))
 

@@ -150,7 +150,7 @@ def test_a_truncated_wheel_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("deflated", [True, False])
 def test_a_wheel_with_a_changed_byte_is_refused(tmp_path: Path, deflated: bool) -> None:
-    """In the middle of a file's deflated data, or in a stored file: its CRC-32 tells."""
+    """In the middle of a file's deflated data, or in a stored file: its CRC-32 does not match."""
     files: dict[str, str | bytes] = {"big/data.bin": b"".join(hashlib.sha256(bytes([i])).digest() for i in range(200))}
     wheel = make(tmp_path, files=files)
     with zipfile.ZipFile(wheel.path) as old, zipfile.ZipFile(tmp_path / "new", "w") as new:
@@ -166,7 +166,7 @@ def test_a_wheel_with_a_changed_byte_is_refused(tmp_path: Path, deflated: bool) 
 
 
 def test_two_wheels_with_one_path_are_both_named(tmp_path: Path) -> None:
-    """In one layer and across layers; identical files are no conflict."""
+    """In one layer and across layers; identical files are not a conflict."""
     one, same = make(tmp_path, "one", files={"shared.txt": "1"}), make(tmp_path, "same", files={"shared.txt": "1"})
     other = make(tmp_path, "other", files={"shared.txt": "2"})
     layer(tmp_path, one, same)

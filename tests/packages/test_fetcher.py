@@ -46,7 +46,7 @@ def locked(index: Index) -> Locked:
 
 
 def files(tmp_path: Path) -> list[str]:
-    """What lies among the wheels of the store."""
+    """The names of the files among the wheels of the store."""
     return [path.name for path in (tmp_path / "store" / "wheels").rglob("*") if path.is_file()]
 
 

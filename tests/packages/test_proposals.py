@@ -76,7 +76,7 @@ def test_a_patch_release_changes_its_row_alone(table: Catalogue, tmp_path: Path)
 
 
 def test_a_new_release_is_proposed_as_a_new_row(table: Catalogue) -> None:
-    """All that metadata tells is filled in; what stands in the binary alone is marked."""
+    """What the metadata has is filled in; what only the binary has is marked."""
     found = proposed(table, offer(table, v99_1_0=("3.13",)))
     assert [(proposal.line, proposal.new) for proposal in found] == [("99.1", True)]
     text = proposals.apply(TEXT, found)
@@ -94,8 +94,8 @@ def test_a_sibling_of_the_same_number_is_preferred(table: Catalogue) -> None:
     assert any("torchaudio" in words for words in asked)
 
 
-def test_a_line_that_the_index_dropped_is_said(table: Catalogue) -> None:
-    """It can't be locked anew, and that is one line."""
+def test_a_line_that_the_index_dropped_is_refused(table: Catalogue) -> None:
+    """It can't be locked again: one line."""
     with refused("line-withdrawn", table.default_line):
         proposed(
             table,

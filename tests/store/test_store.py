@@ -28,7 +28,7 @@ def kept(store: Store, data: bytes) -> str:
 
 
 def test_a_part_that_was_not_kept_leaves_nothing(tmp_path: Path) -> None:
-    """An error in the middle of writing is no blob."""
+    """An error in the middle of writing leaves no blob."""
     store = Store(tmp_path)
     with pytest.raises(ZeroDivisionError), store.part() as part:
         part.write_bytes(b"half")
@@ -44,7 +44,7 @@ def test_a_kept_blob_has_its_content(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_killed_writer_are_removed_and_those_of_a_living_one_stay(tmp_path: Path) -> None:
-    """A lock, which ends with its process, tells them apart."""
+    """A lock, which ends with its process, distinguishes them."""
     store = Store(tmp_path)
     with store.part() as living:
         dead = living.with_name("dead")
@@ -86,7 +86,7 @@ def test_a_damaged_layer_is_made_again(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_record_counts_as_none(tmp_path: Path) -> None:
-    """What it described is made anew."""
+    """What it described is made again."""
     store = Store(tmp_path)
     store.write_record("picks", "key", {"a": 1})
     assert store.record("picks", "key") == {"a": 1}
