@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import APIError, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from gpuyard import paths
 from gpuyard.acceptance import reports
+from gpuyard.acceptance.any_image import PYTHONS
 from gpuyard.catalogue.claims import LABEL, image_json
 from gpuyard.catalogue.product import find_product
 from gpuyard.catalogue.table import Catalogue
@@ -22,6 +24,14 @@ from gpuyard.engine import daemon
 from gpuyard.errors import UsageError, UserError
 
 IMAGE_JSON = "/etc/gpuyard/image.json"
+LIST = (
+    "import json; from importlib.metadata import distributions as all; "
+    "print(json.dumps({one.metadata['Name']: one.version for one in all()}))"
+)
+FIND = (
+    f'for python in {PYTHONS}; do if command -v "$python" >/dev/null 2>&1; then exec "$python" -I -c "$1"; fi; done; '
+    "exit 2"
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,13 @@ class Side:
     size: int | None = None
     layers: tuple[str, ...] = ()
     checks: Mapping[str, str] = field(default_factory=dict)
+    installed: Mapping[str, str] | None = None
+    disk: int | None = None
+
+    @property
+    def packages(self) -> Mapping[str, str]:
+        """What is installed; what the lock or the image's own file claims where that cannot be read."""
+        return self.claims["packages"] if self.installed is None else self.installed
 
     @property
     def built(self) -> bool:
@@ -66,9 +83,28 @@ def _built(client: docker.DockerClient, reference: str) -> Side:
         raise UserError("image-not-gpuyard", f"{reference} is not a gpuyard image: it has no label {LABEL}.line")
     digest = str(image.id)
     claims = json.loads(_file(client, digest, IMAGE_JSON))
+    found = installed(client, digest)
     return Side(
-        reference, claims, digest, int(image.attrs["Size"]), tuple(image.attrs["RootFS"]["Layers"]), checks(digest)
+        reference if found is not None else f"{reference} (packages: as it claims, no Python answers in it)",
+        claims,
+        digest,
+        int(image.attrs["Size"]),
+        tuple(image.attrs["RootFS"]["Layers"]),
+        checks(digest),
+        found,
+        daemon.disk_sizes(client).get(digest),
     )
+
+
+def installed(client: docker.DockerClient, image: str) -> dict[str, str] | None:
+    """The distributions that the image's own Python finds, by normalized name; None where no Python answers."""
+    line = ["-c", FIND, "sh", LIST]
+    try:
+        out = client.containers.run(image, line, entrypoint="sh", network_disabled=True, remove=True)
+        found = json.loads(out)
+    except (DockerException, ValueError):
+        return None
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found.items()}
 
 
 def _file(client: docker.DockerClient, image: str, path: str) -> bytes:
@@ -120,10 +156,11 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
 
 
 def facts(side: Side) -> dict[str, str]:
-    """The versions and the drivers an image claims."""
+    """The versions and the drivers: of packages as installed, of the rest as the image claims."""
     claims = side.claims
     drivers = {f"driver ({what})": version for what, version in claims["driver"].items()}
-    return {**claims["versions"], **drivers, "arch list": " ".join(claims["arch_list"]), "os": claims["os"]}
+    versions = {name: side.packages.get(name, version) for name, version in claims["versions"].items()}
+    return {**versions, **drivers, "arch list": " ".join(claims["arch_list"]), "os": claims["os"]}
 
 
 def shared_layers(old: Side, new: Side) -> tuple[int, int, int]:

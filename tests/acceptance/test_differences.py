@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import docker
 import pytest
 
 from gpuyard.acceptance import differences
@@ -91,3 +93,45 @@ def test_a_built_image_speaks_for_itself(table: Catalogue, image: str) -> None:
     assert found.claims["packages"]["jupyterlab"]
     assert len(found.layers) > 3
     assert differences.shared_layers(found, found) == (len(set(found.layers)), 0, 0)
+
+
+@pytest.fixture
+def derived(docker_client: docker.DockerClient, image: str) -> Iterator[str]:
+    """An image on ours with one package more and one less; its labels and claims are still ours."""
+    site = "$(python -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])')"
+    extra = f"{site}/left_pad-7.0.dist-info"
+    more = f"mkdir {extra} && printf 'Metadata-Version: 2.1\\nName: left_pad\\nVersion: 7.0\\n' >{extra}/METADATA"
+    container = docker_client.containers.run(
+        image, ["-c", f"{more} && rm -r {site}/tqdm-*"], entrypoint="sh", user="0", detach=True
+    )
+    try:
+        assert container.wait(timeout=120)["StatusCode"] == 0, container.logs()
+        container.commit("gpuyard-test-derived", "diff")
+        yield "gpuyard-test-derived:diff"
+    finally:
+        container.remove(force=True)
+        docker_client.images.remove("gpuyard-test-derived:diff", force=True)
+
+
+@pytest.mark.image
+def test_what_is_installed_counts_not_what_a_label_claims(
+    table: Catalogue, image: str, derived: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Packages are read from the images."""
+    ours, theirs = side(table, image), side(table, derived)
+    assert theirs.claims == ours.claims
+    assert ours.installed
+    found = compare(ours, theirs)
+    assert {change["name"]: (bool(change["old"]), change["new"]) for change in found["packages"]} == {
+        "left-pad": (False, "7.0"),
+        "tqdm": (True, ""),
+    }
+    diff(image, derived)
+    assert "left-pad" in capsys.readouterr().out
+
+
+def test_without_an_installed_list_the_claims_speak() -> None:
+    """Of a line that is not built, or an image whose Python does not answer."""
+    assert Side("x", CLAIMS).packages == {"a": "1", "b": "2"}
+    assert Side("x", CLAIMS, installed={"torch": "8.0"}).packages == {"torch": "8.0"}
+    assert differences.facts(Side("x", CLAIMS, installed={"torch": "8.0"}))["torch"] == "8.0"

@@ -21,12 +21,22 @@ from gpuyard.catalogue.table import Catalogue
 from gpuyard.commands.building import clean
 from gpuyard.engine.session import RUN, SESSION, Owner
 from gpuyard.store.usage import Retention
+from tests.refusals import refused
 
 DEAD = str(replace(Owner.me(), born="1"))
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(None, "-"), (0, "0 B"), (1500, "1.5 kB"), (2_500_000, "2.5 MB"), (3_600_000_000, "3.6 GB")]
+    ("size", "text"),
+    [
+        (None, "-"),
+        (0, "0 B"),
+        (1500, "1.5 kB"),
+        (2_500_000, "2.5 MB"),
+        (3_779_525_585, "3.78 GB"),
+        (999_800_000, "1000 MB"),
+        (12_700_000_000, "12.7 GB"),
+    ],
 )
 def test_sizes_are_for_people(size: int | None, text: str) -> None:
     """Unknown is not zero."""
@@ -64,6 +74,32 @@ def test_generated_files_go_and_reports_stay(folders: tuple[Path, Path]) -> None
     assert [folder.exists() for folder in folders] == [False, True]
     clean.clean(everything=True)
     assert [folder.exists() for folder in folders] == [False, False]
+
+
+@pytest.mark.usefixtures("folders")
+def test_without_an_engine_it_is_said_what_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """A dry run that shows no image must not look as if there were none; --images itself is refused."""
+    clean.clean(dry_run=True)
+    assert "warning[clean-without-engine]" in caplog.text
+
+
+def test_images_cannot_be_asked_for_without_an_engine(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else is removed either."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{folders[0]}/none.sock")
+    for option in ("images", "build_cache"):
+        with refused("engine-unreachable"):
+            clean.clean(**{option: True})  # type: ignore[arg-type]
+    assert all(folder.exists() for folder in folders)
+
+
+@pytest.mark.parametrize(("option", "value"), [("line", "2.9"), ("older_than", 0.0)])
+def test_a_limit_of_nothing_is_refused(folders: tuple[Path, Path], option: str, value: object) -> None:
+    """--line and --older-than limit images and the store alone."""
+    with refused("option-without-effect", f"--{option.replace('_', '-')}", code=2):
+        clean.clean(**{option: value})  # type: ignore[arg-type]
+    assert all(folder.exists() for folder in folders)
 
 
 def test_nothing_to_remove_is_said(folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +147,7 @@ def test_the_store_stays_unless_it_is_asked_for(store: dict[str, Path], capsys: 
     """Even --all keeps what took so long to fetch, and says its size and the option that frees it."""
     clean.clean(everything=True)
     assert left(store) == set(store)
-    assert re.search(r"15\.0 kB +store \(gpuyard clean --store", capsys.readouterr().out)
+    assert re.search(r"15 kB +store \(gpuyard clean --store", capsys.readouterr().out)
 
 
 def test_a_line_takes_what_it_alone_needs(store: dict[str, Path], table: Catalogue) -> None:

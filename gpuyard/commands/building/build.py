@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -32,23 +34,24 @@ def build(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be built, and build nothing.")] = False,
 ) -> None:
     """Build an image from its locks and give it its tags."""
+    started = time.monotonic()
     wanted = find_product(catalogue.load(), line, image, os)
     wanted.locks.refuse_stale()
+    if layout and builder != "layers":
+        raise UsageError("layout-needs-layers", "--layout needs --builder layers; for BuildKit use docker save")
     if dry_run:
         chain = " -> ".join(wanted.catalogue.chain(wanted.image))
         how = "layers from wheels" if builder == "layers" else f"BuildKit, {baking.COMPRESSION}"
-        print(f"{wanted.tag}, {wanted.full_tag}: {chain} on {wanted.os}, {how}")
+        print(f"{wanted.tag}, {wanted.full_tag}: {chain} on {wanted.os}, {how}{f', to {layout}' if layout else ''}")
         return
     if layout:
-        if builder != "layers":
-            raise UsageError(
-                "layout-needs-layers",
-                "--layout works only with --builder layers; for BuildKit use docker save",
-            )
         made = building.to_layout(wanted, Options(base, offline, no_cache), layout)
         print(f"{layout}: {made.digest}, {made.size / 1e9:.2f} GB compressed, {len(made.layers)} layers")
         return
-    show(building.build(wanted, base, no_cache, builder, offline))
+    built = building.build(wanted, base, no_cache, builder, offline)
+    show(replace(built, seconds=time.monotonic() - started))
+    names = f"{wanted.line} --image {wanted.image}"
+    print(f"next: gpuyard verify {names} proves it; gpuyard run {names} starts it")
 
 
 def show(built: building.Built) -> None:

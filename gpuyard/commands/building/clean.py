@@ -20,8 +20,10 @@ from docker.models.volumes import Volume
 from gpuyard import paths
 from gpuyard.catalogue import table as catalogue
 from gpuyard.catalogue.claims import LABEL
+from gpuyard.commands.options import refuse_without_effect
 from gpuyard.engine import daemon
 from gpuyard.engine.session import RUN, SESSION, Owner, containers, label_of, remove_one
+from gpuyard.errors import warn
 from gpuyard.image.load import LOADING
 from gpuyard.store.store import Store
 from gpuyard.store.usage import NOBODY, SHARED, Retention, Thing, stored
@@ -52,10 +54,16 @@ def clean(
     """
     table = catalogue.load()
     retention = Retention(table.find_line(line) if line else None, older_than)
+    refuse_limits(line, older_than, images or store or everything)
+    engine = daemon.answers()
+    if not engine:
+        if images or build_cache:
+            daemon.client()
+        warn("clean-without-engine", "no Docker engine answers: its containers, volumes, images and cache are left out")
     asked = {"images": images or everything, "store": store, "build cache": build_cache}
     found, left = [*_folders(FOLDERS), *(_folders(RECORDS) if everything else ())], list[Thing]()
     heavy = {"images": list[Thing](), "store": list(stored(Store(), table, retention)), "build cache": list[Thing]()}
-    if daemon.answers():
+    if engine:
         client = daemon.client()
         found = [*started(client, everything), *found]
         heavy["images"], heavy["build cache"] = list(made(client, retention)), list(built(client))
@@ -63,6 +71,12 @@ def clean(
         (found if asked[kind] else left).extend(things)
     _remove(found, dry_run)
     _tell(left, {kind: things for kind, things in heavy.items() if things and not asked[kind]})
+
+
+def refuse_limits(line: str | None, older_than: float | None, limited: bool) -> None:
+    """Refuses a limit of images and the store where neither is to go."""
+    limits = [option for option, value in (("--line", line), ("--older-than", older_than)) if value is not None]
+    refuse_without_effect([] if limited else limits, "without --images, --store or --all, which it limits")
 
 
 def _remove(things: list[Thing], dry_run: bool) -> None:
@@ -126,19 +140,20 @@ def made(client: docker.DockerClient, retention: Retention | None = None) -> Ite
     What somebody built on top inherits our labels; under another name it is theirs and stays.
     """
     retention, prefix = retention or Retention(), catalogue.load().repository + ":"
+    sizes = daemon.disk_sizes(client)
     for image in client.images.list(filters={"label": f"{LABEL}.line"}):
         ours = [tag for tag in image.tags if tag.startswith(prefix)]
         line, age = image.labels[f"{LABEL}.line"], tagged_ago(image.attrs)
         if (ours or not image.tags) and retention.takes(line, age):
             names = ours or [str(image.id)]
             shown = ", ".join(ours) or f"{image.short_id} (no tag)"
-            yield Thing(f"image {shown}", int(image.attrs["Size"]), partial(_untag, client, names), "images", line, age)
+            yield Thing(f"image {shown}", sizes.get(str(image.id)), partial(_untag, client, names), "images", line, age)
     for image in [*client.images.list(BASE), *client.images.list(LOADING)]:
         names = [tag for tag in image.tags if tag.startswith((f"{BASE}:", f"{LOADING}:"))]
         age = tagged_ago(image.attrs)
         if names and retention.takes(SHARED, age):
             remove = partial(_untag, client, names)
-            yield Thing(f"image {', '.join(names)}", int(image.attrs["Size"]), remove, "images", SHARED, age)
+            yield Thing(f"image {', '.join(names)}", sizes.get(str(image.id)), remove, "images", SHARED, age)
 
 
 def tagged_ago(attributes: dict[str, Any]) -> float | None:
@@ -182,5 +197,7 @@ def human(size: int | None) -> str:
         return "-"
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
-            return f"{size / factor:.1f} {unit}"
+            # Three digits, as docker images shows them.
+            value = size / factor
+            return f"{value:.3g} {unit}" if value < 999.5 else f"{value:.0f} {unit}"
     return f"{size} B"

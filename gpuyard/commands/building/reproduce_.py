@@ -11,6 +11,7 @@ import typer
 
 from gpuyard.catalogue import table
 from gpuyard.catalogue.product import Product, find_product
+from gpuyard.commands.options import refuse_without_effect
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError, warn
 from gpuyard.image import assemble, base, load, reproduce
@@ -33,6 +34,8 @@ def reproduce_(
     """Make every layer of wheels twice, and compare its digests with each other and with images/digests.toml."""
     product = find_product(table.load(), line, image, os)
     product.locks.refuse_stale()
+    if write and image != "workbench":
+        refuse_without_effect(["--write"], f"with --image {image}: images/digests.toml records the workbench's layers")
     daemon.ensure()
     store = Store()
     below = base.ensure(product, store, "auto", offline=False)

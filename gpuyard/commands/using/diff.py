@@ -35,10 +35,10 @@ def compare(left: Side, right: Side) -> dict[str, Any]:
     """The differences as plain data."""
     both, only_left, only_right = shared_layers(left, right)
     return {
-        "old": {"name": left.name, "digest": left.digest, "size": left.size},
-        "new": {"name": right.name, "digest": right.digest, "size": right.size},
+        "old": {"name": left.name, "digest": left.digest, "size": left.size, "disk": left.disk},
+        "new": {"name": right.name, "digest": right.digest, "size": right.size, "disk": right.disk},
         "versions": [asdict(change) for change in changes(facts(left), facts(right))],
-        "packages": [asdict(change) for change in changes(left.claims["packages"], right.claims["packages"])],
+        "packages": [asdict(change) for change in changes(left.packages, right.packages)],
         "checks": [asdict(change) for change in changes(left.checks, right.checks)] if _reported(left, right) else None,
         "layers": {"shared": both, "old": only_left, "new": only_right} if left.built and right.built else None,
     }
@@ -61,7 +61,7 @@ def _show(left: Side, right: Side, found: dict[str, Any]) -> None:
             for row in rows:
                 shown.add_row(row.name, row.old or "-", row.new or "-")
             console.print(shown)
-    print(f"size: {human(left.size)}, {human(right.size)}")
+    print(f"size on disk: {human(left.disk)}, {human(right.disk)}")
     if layers := found["layers"]:
         print(
             f"layers: {layers['shared']} shared, {layers['old']} only in the first, {layers['new']} only in the second"

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from gpuyard.catalogue import claims, table
 from gpuyard.catalogue.table import Catalogue
+from gpuyard.commands.options import refuse_without_effect
 from gpuyard.errors import UserError
 from gpuyard.image import sizes
 from gpuyard.publish.registry import Repository
@@ -27,10 +28,12 @@ def list_(
 ) -> None:
     """Show the lines: tags, CUDA, cuDNN, NCCL, the oldest driver, and the GPU generations."""
     catalogue = table.load()
+    if by_size and for_github:
+        refuse_without_effect(["--github"], "with --sizes")
     if write_tables:
         claims.write_tables(catalogue)
     if by_size:
-        show_sizes(sizes.known(Store()))
+        show_sizes(sizes.known(Store()), as_json)
         return
     rows = [describe(catalogue, name) for name in catalogue.line]
     if for_github:
@@ -79,16 +82,38 @@ def outputs(rows: list[dict[str, Any]], repository: str) -> str:
     return "\n".join([*lines, f"registry={where}", f"host={where.host}"])
 
 
-def show_sizes(images: dict[str, sizes.Blobs]) -> None:
+def show_sizes(images: dict[str, sizes.Blobs], as_json: bool = False) -> None:
     """For each image: compressed, shared with others, only its own, and the download for whoever has another."""
     if not images:
         raise UserError("image-sizes-unknown", "no image was built from layers on this machine. Run: gpuyard build")
-    shown = Table("image", "compressed", "shared", "unique", *(f"has {name}" for name in images), box=box.SIMPLE_HEAD)
-    for name, found in sizes.sizes(images).items():
-        downloads = (sizes.download(blobs, images[name]) for blobs in images.values())
-        figures = (found.total, found.shared, found.unique, *downloads)
-        shown.add_row(name, *(f"{figure / 1e9:.2f} GB" for figure in figures))
-    Console(soft_wrap=True).print(shown)
+    found = {
+        name: {
+            "compressed": one.total,
+            "shared": one.shared,
+            "unique": one.unique,
+            "download": {have: sizes.download(blobs, images[name]) for have, blobs in images.items() if have != name},
+        }
+        for name, one in sizes.sizes(images).items()
+    }
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    _show_sizes(found)
+
+
+def _show_sizes(found: dict[str, dict[str, Any]]) -> None:
+    """Two tables that fit 80 columns, however many images there are: a column for each would not."""
+    shown = Table("image", "compressed", "shared", "unique", box=box.SIMPLE_HEAD)
+    for name, row in found.items():
+        shown.add_row(name, *(f"{row[key] / 1e9:.2f} GB" for key in ("compressed", "shared", "unique")))
+    console = Console(soft_wrap=True)
+    console.print(shown)
+    if len(found) > 1:
+        downloads = Table("to download", "for whoever has", "size", box=box.SIMPLE_HEAD)
+        for name, row in found.items():
+            for have, size in row["download"].items():
+                downloads.add_row(name, have, f"{size / 1e9:.2f} GB")
+        console.print(downloads)
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

@@ -30,7 +30,7 @@ def pick(
     """Say which tag runs on a driver and a GPU, and why; without either, show the whole table."""
     catalogue = table.load()
     catalogue.find_image(image)
-    if driver is None and not gpu:
+    if driver is None and not gpu and not as_json:
         print(markdown.drivers_and_gpus(catalogue))
         return
     wanted = [cc for name in gpu or () for cc in capabilities(catalogue, name)]

@@ -11,17 +11,22 @@ from typing import Annotated
 import typer
 
 from gpuyard.acceptance import reports
+from gpuyard.commands.options import refuse_without_effect
 from gpuyard.errors import UserError
 from verify.report import table
 
 
 def report(
     file: Annotated[Path | None, typer.Argument(help="A report's .json; the latest one if left out.")] = None,
-    report_dir: Annotated[Path, typer.Option(help="Where the latest one is looked for.")] = Path("reports"),
+    report_dir: Annotated[
+        Path | None, typer.Option(help="Where the latest one is looked for; reports if left out.")
+    ] = None,
     html: Annotated[bool, typer.Option("--html", help="Print the path of its HTML page instead.")] = False,
 ) -> None:
     """Print a finished report again. Ends with 0: the report's own exit code stands in its verdict."""
-    path = (file or reports.latest(report_dir)).with_suffix(".json")
+    if file and report_dir:
+        refuse_without_effect(["--report-dir"], "beside a file: leave one of them out")
+    path = (file or reports.latest(report_dir or Path("reports"))).with_suffix(".json")
     shown = reports.load(path)
     if html:
         page = path.with_suffix(".html")
