@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -20,16 +21,30 @@ def opening(outcome: Outcome) -> str:
     return " ".join(outcome.stdout.split("\n\n")[0].split())
 
 
+def owners(report: dict[str, Any]) -> dict[str, str]:
+    """Who has to act on each check that failed, or that a failure blocks."""
+    found = report["findings"]
+    return {f["check"]: f["owner"] for f in found if f["status"] == "fail" or f["data"].get("blocked_by")}
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_the_first_paragraph_names_link_cause_owner_and_repair(with_fault: VerifyWith, fault: Fault) -> None:
-    """What is broken, how that was seen, whose it is, what to do, in that order, and exit code 1."""
-    outcome = with_fault(fault.name, *CHAIN)
-    text = opening(outcome)
+    """Cause, owner and remedy together, in the report and in its first paragraph; exit code 1.
+
+    Whatever else fails or is blocked by it has the same owner.
+    """
+    outcome = with_fault(fault.name, *CHAIN, "--json", "-")
     assert outcome.code == 1, outcome.stdout
-    assert text.startswith(f"The first broken link is {fault.first}: "), text
+    report = json.loads(outcome.stdout)
+    first = finding(outcome, fault.first)
+    assert (first["status"], first["owner"]) == ("fail", fault.owner.value)
+    assert [words for words in fault.words if words not in first["observed"]] == [], first
+    assert [words for words in fault.remedy if words not in first["remedy"]] == [], first
+    text = report["result"]["verdict"]
+    assert text.startswith(f"The first broken link is {fault.first}: {first['observed']}"), text
     assert text.index("Expected: ") < text.index(f"Whose it is: {fault.owner.value}.") < text.index("What to do: ")
-    for words in fault.words:
-        assert words in text
+    assert first["remedy"] in text
+    assert {name: owner for name, owner in owners(report).items() if owner != fault.owner.value} == {}
 
 
 def test_a_driver_without_a_fault_passes(with_fault: VerifyWith) -> None:

@@ -12,7 +12,8 @@ def trace(findings: Sequence[Finding], checks: Sequence[Check]) -> List[Finding]
     """The findings, with the owner of its first cause on each that is blocked by a failure or explained by one.
 
     A failure that is explained gets the cause's remedy too, and ``caused_by`` in its data. A cause may stand later
-    in the chain: a package that was swapped is found by ``lock`` after the check that it broke.
+    in the chain: a package that was swapped is found by ``lock`` after the check that it broke. A failure with
+    ``explains`` False in its data is nobody else's cause.
     """
     explained = {check.id: check.explained_by for check in checks}
     failed = {f.check: f for f in findings if f.verdict.status is Status.FAIL}
@@ -37,7 +38,12 @@ def _settled(finding: Finding, explained: Mapping[str, Sequence[str]], failed: D
 def _root(check: str, explained: Mapping[str, Sequence[str]], failed: Dict[str, Finding], seen: FrozenSet[str]) -> str:
     """The first failure that the check's failure goes back to; the check itself where nothing explains it."""
     for cause in explained.get(check, ()):
-        if cause in failed and cause != check and cause not in seen:
+        if (
+            cause in failed
+            and cause != check
+            and cause not in seen
+            and failed[cause].verdict.data.get("explains", True)
+        ):
             return _root(cause, explained, failed, seen | {check})
     return check
 

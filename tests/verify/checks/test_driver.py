@@ -84,21 +84,22 @@ def test_a_library_without_nodes_is_a_partial_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opened", "words"),
+    ("opened", "words", "remedy"),
     [
-        ({**GIVEN["opened"], "/dev/nvidia0": "EPERM"}, "systemd reload"),
-        ({**GIVEN["opened"], "/dev/nvidia0": "EACCES"}, "no permission"),
-        ({**GIVEN["opened"], "/dev/nvidiactl": "EIO"}, "EIO"),
-        ({**GIVEN["opened"], "/dev/nvidia-uvm": "EIO"}, "cannot open /dev/nvidia-uvm (EIO)"),
-        ({**GIVEN["opened"], "/dev/nvidia-uvm": "EPERM"}, "cannot open /dev/nvidia-uvm (EPERM)"),
-        ({"/dev/nvidia0": "ok", "/dev/nvidiactl": "ok"}, "/dev/nvidia-uvm"),
+        ({**GIVEN["opened"], "/dev/nvidia0": "EPERM"}, "systemd reload", "recreate the container"),
+        ({**GIVEN["opened"], "/dev/nvidia0": "EACCES"}, "no permission", "--group-add video"),
+        ({**GIVEN["opened"], "/dev/nvidiactl": "EIO"}, "EIO", "dmesg"),
+        ({**GIVEN["opened"], "/dev/nvidia-uvm": "EIO"}, "cannot open /dev/nvidia-uvm (EIO)", "dmesg"),
+        ({**GIVEN["opened"], "/dev/nvidia-uvm": "EPERM"}, "cannot open /dev/nvidia-uvm (EPERM)", "recreate"),
+        ({"/dev/nvidia0": "ok", "/dev/nvidiactl": "ok"}, "/dev/nvidia-uvm", "nvidia-modprobe -u -c 0"),
     ],
 )
-def test_a_node_that_does_not_open_is_named(opened: dict[str, str], words: str) -> None:
+def test_a_node_that_does_not_open_is_named(opened: dict[str, str], words: str, remedy: str) -> None:
     """Revoked, forbidden, broken and missing nodes are told apart."""
     verdict = devices.evaluate_nodes({**GIVEN, "opened": opened}, CLAIMS)
-    assert verdict.status is Status.FAIL
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.HOST)
     assert words in verdict.observed
+    assert remedy in verdict.remedy
 
 
 def test_a_node_that_nothing_needs_may_stay_closed() -> None:
@@ -178,7 +179,7 @@ def test_a_driver_off_the_loaders_path_is_a_sign_with_its_place(tmp_path: Path, 
 def test_a_variable_that_hides_gpus_fails(value: str) -> None:
     """Empty, negative and out of range hide GPUs that are there."""
     verdict = devices.evaluate_visible({**GIVEN, "cuda_visible": value}, CLAIMS)
-    assert verdict.status is Status.FAIL
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.START)
     assert "CUDA_VISIBLE_DEVICES" in verdict.remedy
 
 
@@ -193,7 +194,7 @@ def test_nvml_without_libcuda_is_a_missing_capability() -> None:
     """nvidia-smi works and torch does not when only 'utility' was granted."""
     facts = {**NOTHING, "libraries": ["libnvidia-ml.so.1"], "nvml_loaded": True}
     verdict = driver.evaluate_libcuda(facts, CLAIMS)
-    assert verdict.status is Status.FAIL
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.START)
     assert "capability 'compute'" in verdict.observed
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in verdict.remedy
 
@@ -201,8 +202,9 @@ def test_nvml_without_libcuda_is_a_missing_capability() -> None:
 def test_nodes_without_libcuda_fail() -> None:
     """Device nodes alone are a partial sign, too."""
     verdict = driver.evaluate_libcuda({**NOTHING, "nodes": NODES}, CLAIMS)
-    assert verdict.status is Status.FAIL
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.START)
     assert "no libcuda.so.1" in verdict.observed
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in verdict.remedy
 
 
 @pytest.mark.parametrize(
@@ -261,21 +263,22 @@ def test_without_claims_torchs_own_cuda_is_the_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "owner"),
+    ("changes", "words", "owner", "remedy"),
     [
-        ({"code": 18}, "different versions", Owner.HOST),
-        ({"code": 999}, "systemd reload", Owner.HOST),
-        ({"loaded": False}, "capability 'utility'", Owner.START),
-        ({"count": 0}, "1 device nodes are here, NVML answers for 0", Owner.HOST),
-        ({"driver": "999.1", "host_driver": "999.2"}, "kernel module of 999.2", Owner.START),
-        ({"driver": "999.3", "host_driver": "999.2"}, "kernel module of 999.2", Owner.HOST),
+        ({"code": 18}, "different versions", Owner.HOST, "restart the host"),
+        ({"code": 999}, "systemd reload", Owner.HOST, "recreate the container"),
+        ({"loaded": False}, "capability 'utility'", Owner.START, "NVIDIA_DRIVER_CAPABILITIES=compute,utility"),
+        ({"count": 0}, "1 device nodes are here, NVML answers for 0", Owner.HOST, "nvidia-smi -L"),
+        ({"driver": "999.1", "host_driver": "999.2"}, "kernel module of 999.2", Owner.START, "recreate"),
+        ({"driver": "999.3", "host_driver": "999.2"}, "kernel module of 999.2", Owner.HOST, "restart the host"),
     ],
 )
-def test_nvml_and_the_kernel_module_must_fit(changes: dict[str, Any], words: str, owner: Owner) -> None:
+def test_nvml_and_the_kernel_module_must_fit(changes: dict[str, Any], words: str, owner: Owner, remedy: str) -> None:
     """A stale container is started again; a stale module needs a restart of the host."""
     verdict = driver.evaluate_nvml({**GIVEN, **changes}, CLAIMS)
     assert (verdict.status, verdict.owner) == (Status.FAIL, owner)
     assert words in verdict.observed
+    assert remedy in verdict.remedy
 
 
 def test_the_modules_version_is_read_from_both_forms() -> None:
@@ -312,6 +315,9 @@ def test_a_real_library_that_answers_a_code_is_understood(stub: Path, code: int)
     assert found["exit_code"] == 1
     assert CUDA[code].text in found["observed"]
     assert str(stub / "libcuda.so.1") in found["observed"]
+    by_path = code in (34, 803, 804)
+    assert found["owner"] == (Owner.START if by_path else CUDA[code].owner).value
+    assert found["remedy"] == (f"take {stub} out of LD_LIBRARY_PATH" if by_path else CUDA[code].remedy)
 
 
 def test_a_real_library_tells_its_cuda_level(stub: Path, tmp_path: Path) -> None:
@@ -319,8 +325,9 @@ def test_a_real_library_tells_its_cuda_level(stub: Path, tmp_path: Path) -> None
     claims = tmp_path / "image.json"
     claims.write_text(json.dumps({"versions": {"cuda": "99.8"}}))
     found = ask(stub, "cuda-level", STUB_DRVVER="12040", GPUYARD_IMAGE_JSON=str(claims))
-    assert found["exit_code"] == 1
+    assert (found["exit_code"], found["owner"]) == (1, "host")
     assert "supports CUDA up to 12.4" in found["observed"]
+    assert "upgrade the host's driver" in found["remedy"]
 
 
 def test_a_driver_that_crashes_is_an_answer(stub: Path) -> None:

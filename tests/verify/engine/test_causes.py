@@ -52,6 +52,14 @@ def test_what_is_blocked_has_the_owner_of_what_blocks_it() -> None:
     assert {finding.verdict.owner for finding in found.values()} == {Owner.IMAGE}
 
 
+def test_a_failure_may_explain_nothing() -> None:
+    """Without the capability 'utility' NVML is missing, and cuInit has reasons of its own."""
+    own = Verdict(Status.FAIL, "no NVML", "NVML", "grant utility", Owner.START, {"explains": False})
+    nvml = fake("nvml", evaluate=lambda _facts, _claims: own)
+    found = run(nvml, broken("init", Owner.HOST, explained_by=("nvml",)))
+    assert found["init"].verdict.owner is Owner.HOST
+
+
 def test_causes_that_explain_each_other_end() -> None:
     """Two checks may name one another."""
     found = run(broken("a", Owner.IMAGE, explained_by=("b",)), broken("b", Owner.HOST, explained_by=("a",)))

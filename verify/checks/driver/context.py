@@ -53,7 +53,7 @@ def evaluate(facts: Facts, _claims: Claims) -> Verdict:
 CHECKS: List[Check] = [
     Check(
         id="cuda-context",
-        explained_by=("device-nodes",),
+        explained_by=("device-nodes", "nvml"),
         group="driver",
         level=Level.GPU,
         title="Every GPU gives a context and memory",

@@ -177,7 +177,7 @@ def evaluate_nvml(facts: Facts, _claims: Claims) -> Verdict:
         return _off_path(NVML, elsewhere, expected)
     if not facts["loaded"]:
         text = "libnvidia-ml.so.1 is missing: the capability 'utility' was not granted"
-        return failed(text, expected, GRANT, Owner.START)
+        return failed(text, expected, GRANT, Owner.START, explains=False)
     if facts["code"] != 0:
         meaning = nvml_meaning(facts["code"])
         text = f"nvmlInit answers {facts['code']}: {meaning.text}"
@@ -244,7 +244,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="cuda-init",
-        explained_by=("loader-path", "device-nodes"),
+        explained_by=("loader-path", "device-nodes", "nvml"),
         title="The CUDA driver initialises",
         probe=probe_driver,
         evaluate=evaluate_init,
