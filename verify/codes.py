@@ -1,4 +1,4 @@
-"""What the driver's and NVML's answers mean, whose fault they are and what repairs them."""
+"""What the codes of the driver and NVML mean, who has to act, and what repairs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from verify.model import Owner
 
 @dataclass(frozen=True)
 class Meaning:
-    """One code in words."""
+    """What a code means."""
 
     text: str
     remedy: str
@@ -32,7 +32,7 @@ CUDA: Dict[int, Meaning] = {
     ),
     34: Meaning(
         "the libcuda.so.1 found is the link-time stub, not a driver",
-        "take .../stubs out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, then start with --gpus all",
+        "remove the stubs folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d, then start with --gpus all",
         Owner.START,
     ),
     35: Meaning(
@@ -92,7 +92,7 @@ CUDA: Dict[int, Meaning] = {
         Owner.HOST,
     ),
     999: Meaning(
-        "the driver gives no reason: mostly nvidia-uvm is not loaded, or access to the device was revoked",
+        "the driver gives no reason: usually nvidia-uvm is not loaded, or access to the device was revoked",
         "on the host: modprobe nvidia_uvm (nvidia-modprobe -u -c 0), then recreate the container",
         Owner.HOST,
     ),
@@ -114,7 +114,7 @@ NVML: Dict[int, Meaning] = {
         Owner.HOST,
     ),
     999: Meaning(
-        "access to the GPU was lost: mostly a systemd reload on the host took the device rules away",
+        "access to the GPU was lost: usually a systemd reload on the host took the device rules away",
         "recreate the container; for good: CDI, or native.cgroupdriver=cgroupfs in the engine",
         Owner.HOST,
     ),
@@ -123,11 +123,11 @@ NVML: Dict[int, Meaning] = {
 
 def cuda_meaning(code: int) -> Meaning:
     """The meaning of a code of the CUDA driver API; a code not in the table says so."""
-    other = Meaning("a code without an explanation here", "check nvidia-smi and dmesg on the host", Owner.HOST)
+    other = Meaning("an unknown code", "check nvidia-smi and dmesg on the host", Owner.HOST)
     return CUDA.get(code, other)
 
 
 def nvml_meaning(code: int) -> Meaning:
     """The meaning of a code of NVML; a code not in the table says so."""
-    other = Meaning("a code without an explanation here", "check nvidia-smi on the host", Owner.HOST)
+    other = Meaning("an unknown code", "check nvidia-smi on the host", Owner.HOST)
     return NVML.get(code, other)

@@ -1,4 +1,4 @@
-"""The words of the suite: what a check is, what it finds, and who owns the fault."""
+"""The data types of the suite: checks, verdicts, findings and their owners."""
 
 from __future__ import annotations
 

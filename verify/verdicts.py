@@ -1,4 +1,4 @@
-"""Short ways to say a verdict."""
+"""Shorthands for verdicts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def inside(claims: Claims) -> bool:
 
 
 def listed(items: Any, most: int = 5) -> str:
-    """The first few of a list in words, and how many more there are."""
+    """The first few items, and how many more there are."""
     texts = [str(item) for item in items]
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more

@@ -17,14 +17,14 @@ from verify.engine.torchhost import TorchHost
 from verify.model import Check, Claims, Facts, Finding, Isolation, Probe, Status, Verdict
 
 Tell = Callable[[int, int, Check], None]
-"""Told before each check: its number, how many there are, and the check."""
+"""Called before each check with its number, the number of checks, and the check."""
 
 LOOK_SECONDS = 30.0
 INTERRUPTED = "not run: interrupted before its turn"
 
 
 def quiet(_number: int, _total: int, _check: Check) -> None:
-    """Tells nobody."""
+    """No-op callback."""
 
 
 def run_checks(checks: List[Check], required: Set[str], claims: Claims, tell: Tell = quiet) -> List[Finding]:

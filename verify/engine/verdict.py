@@ -1,4 +1,4 @@
-"""The answer in words: what is broken first, how it was seen, whose it is, what to do."""
+"""The verdict: what is broken first, what was seen, who has to act, what to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exit_code(findings: Sequence[Finding]) -> int:
 
 
 def verdict_text(findings: Sequence[Finding]) -> str:
-    """One paragraph in plain words."""
+    """One paragraph in plain English."""
     code = exit_code(findings)
     if code == FAILED:
         return _failed(findings)

@@ -1,4 +1,4 @@
-"""Looks at a running machine again and again, and says when a GPU is lost or comes back."""
+"""Checks a running machine at intervals and reports when a GPU is lost or comes back."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def allowed(rules: List[str], number: str) -> str:
 
 
 def refusal(rules: Optional[List[str]], numbers: Dict[str, Any]) -> str:
-    """Why nodes that are here (node to number) cannot be opened, in the words of this version of cgroups."""
+    """Why nodes that are here (node to number) cannot be opened, as this version of cgroups shows it."""
     if rules is None:
         return "no file shows the rules under cgroup v2; EPERM on a node that is here is their sign"
     lacks = [f"{number} ({allowed(rules, number) or 'nothing'})" for number in sorted(set(numbers.values()))]

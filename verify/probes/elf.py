@@ -18,7 +18,7 @@ MOST = 1 << 28
 
 @dataclass(frozen=True)
 class Library:
-    """The dynamic section in words: own name, names of what it needs, and its search path ($ORIGIN resolved)."""
+    """The dynamic section: own name, names of what it needs, and its search path ($ORIGIN resolved)."""
 
     path: str
     soname: str
@@ -27,7 +27,7 @@ class Library:
 
 
 def read_library(path: str) -> Optional[Library]:
-    """The library; None for what is no whole 64-bit little-endian ELF file with a dynamic section."""
+    """The library; None unless it is a complete 64-bit little-endian ELF file with a dynamic section."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - thousands of files: Path.open costs twice as much
             return _parse(path, file)

@@ -16,7 +16,7 @@ OTHER_NODES = ("dev/dxg", "dev/nvhost-gpu", "dev/nvmap")
 """WSL and Tegra have no /dev/nvidia*."""
 
 LOADER_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
-"""Where the loader looks without being told."""
+"""Where the loader looks by itself."""
 DRIVER_FOLDERS = (
     "/usr/local/nvidia/lib64",
     "/usr/local/nvidia/lib",

@@ -133,7 +133,7 @@ def in_container() -> bool:
 
 
 def size(number: int) -> str:
-    """Bytes in words: 64 MB for 67108864 (binary units, written as docker's flags take them)."""
+    """Bytes as text: 64 MB for 67108864 (binary units, written as docker's flags take them)."""
     value, units = float(number), ["B", "kB", "MB", "GB", "TB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024

@@ -47,7 +47,7 @@ def test_a_run_that_learned_passes_and_hands_over_its_trace() -> None:
         ({"loss": [0.1] * 10}, "proves nothing"),
         ({"grads_finite": False}, "a gradient was not finite"),
         ({"precision": "fp32"}, "autocast was not used"),
-        ({"repeatable": False}, "another course"),
+        ({"repeatable": False}, "gave other losses"),
     ],
 )
 def test_a_run_with_a_fault_fails_with_its_name(changes: dict[str, Any], words: str) -> None:

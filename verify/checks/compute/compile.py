@@ -96,8 +96,8 @@ CHECKS: List[Check] = [
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
         needs=("compiler",),
-        why="Inductor must find a compiler and give eager's values.",
-        repairs=("verify --only compiler", "make TORCHINDUCTOR_CACHE_DIR writable"),
+        why="Inductor must find a compiler, and its kernel must give the values of eager mode.",
+        repairs=("verify --only compiler", "export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"),
     ),
     _check(
         id="torch-compile-gpu",

@@ -58,7 +58,7 @@ def _load() -> Dict[str, Any]:
 
 
 def evaluate(facts: Facts, _claims: Claims) -> Verdict:
-    """Pass if all of it arrived; a full /dev/shm is told from other errors by size and known texts."""
+    """Pass if all of it arrived; a full /dev/shm is recognised by its size and by known error texts."""
     trouble = _trouble(facts)
     if trouble and (facts.get("shm_mib", TOTAL_MIB) < TOTAL_MIB or any(text in trouble for text in TOO_SMALL)):
         size = f" ({facts['shm_mib']} MiB)" if "shm_mib" in facts else ""
@@ -95,7 +95,7 @@ CHECKS: List[Check] = [
         needs=("shm-size",),
         isolation=Isolation.TORCH,
         timeout=90.0,
-        why="The size alone proves little: two workers move large batches through /dev/shm.",
+        why="The size of /dev/shm alone proves little, so two workers move large batches through it.",
         repairs=(remedies.SHM,),
     ),
 ]

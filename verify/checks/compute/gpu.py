@@ -108,8 +108,8 @@ CHECKS: List[Check] = [
         probe=probe_memory,
         evaluate=evaluate_memory,
         timeout=60.0,
-        why="Memory must hold what was written to it and be given back.",
-        repairs=("nvidia-smi on the host",),
+        why="GPU memory must hold what was written, and be returned when it is freed.",
+        repairs=("on the host: nvidia-smi shows which process holds memory",),
     ),
     _check(
         id="nccl-one-rank",
@@ -119,7 +119,7 @@ CHECKS: List[Check] = [
         probe=probe_nccl,
         evaluate=evaluate_nccl,
         timeout=90.0,
-        why="NCCL must start before several GPUs can be tried.",
-        repairs=("NCCL_DEBUG=INFO shows where it stops", remedies.SHM),
+        why="If NCCL does not start on one GPU, it does not start on several.",
+        repairs=("NCCL_DEBUG=INFO verify --only nccl-one-rank --json - shows where it stops", remedies.SHM),
     ),
 ]

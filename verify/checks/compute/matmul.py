@@ -113,7 +113,7 @@ CHECKS: List[Check] = [
         title="Matrix products on the CPU have the right values",
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
-        why="Wrong numbers are worse than no numbers: products are compared with exact ones.",
+        why="Wrong numbers train a wrong model without an error, so products are compared with exact ones.",
         repairs=(remedies.LOCKED,),
     ),
     _check(
@@ -126,6 +126,6 @@ CHECKS: List[Check] = [
         evaluate=partial(evaluate, Owner.HOST),
         needs=GPU_WORKS,
         why="A kernel must run on every GPU and give the CPU's values, in each precision.",
-        repairs=("verify --only driver", "nvidia-smi on the host: look for Xid and ECC errors"),
+        repairs=("verify --only driver", "on the host: sudo dmesg | grep Xid; nvidia-smi -q -d ECC"),
     ),
 ]

@@ -19,7 +19,7 @@ WRONG = {
     Owner.IMAGE: "rebuild the image from its lock; if it stays, test the machine's memory and CPU",
     Owner.HOST: "take the GPU out of use and test it (dcgmi diag -r 3)",
 }
-CHECKPOINT = "a saved checkpoint comes back bit for bit, and one seed gives one course"
+CHECKPOINT = "a saved checkpoint comes back bit for bit, and the same seed gives the same result"
 CUDA_ERROR = "an index out of range on the GPU raises an error in Python"
 
 
@@ -152,7 +152,7 @@ CHECKS: List[Check] = [
         explained_by=EXPLAINED,
         group="compute",
         level=Level.CPU,
-        title="Convolution, LSTM, attention",
+        title="Convolution, LSTM and attention are right on the CPU",
         probe=probe_cpu,
         evaluate=partial(evaluate, Owner.IMAGE),
         why="Convolution, LSTM, attention and their gradients are compared with exact ones.",
@@ -163,31 +163,31 @@ CHECKS: List[Check] = [
         explained_by=EXPLAINED,
         group="compute",
         level=Level.CPU,
-        title="Checkpoints and seeds hold",
+        title="Checkpoints and seeds hold on the CPU",
         probe=partial(probe_checkpoint, "cpu"),
         evaluate=evaluate_checkpoint,
-        why="What was saved must come back bit for bit, and one seed must give one course.",
+        why="A checkpoint must load bit for bit, and the same seed must give the same run.",
         repairs=(remedies.LOCKED,),
     ),
     _check(
         id="operators-gpu",
         explained_by=("gpu-health", *EXPLAINED),
-        title="The same on every GPU",
+        title="Convolution, LSTM and attention are right on every GPU",
         probe=probe_gpu,
         evaluate=partial(evaluate, Owner.HOST),
         needs=GPU_WORKS,
         why="cuDNN's and attention's kernels must give the CPU's values, forwards and backwards, in each precision.",
-        repairs=("nvidia-smi on the host: look for Xid and ECC errors", "verify --only cudnn"),
+        repairs=("on the host: sudo dmesg | grep Xid; nvidia-smi -q -d ECC", "verify --only cudnn"),
     ),
     _check(
         id="checkpoint-gpu",
         explained_by=("gpu-health", *EXPLAINED),
-        title="The same on the GPU",
+        title="Checkpoints and seeds hold on the GPU",
         probe=partial(probe_checkpoint, "cuda:0"),
         evaluate=evaluate_checkpoint,
         needs=GPU_WORKS,
-        why="The same from a GPU's memory.",
-        repairs=("dcgmi diag -r 3",),
+        why="The same as checkpoint-cpu, from a GPU's memory.",
+        repairs=("on the host: dcgmi diag -r 3",),
     ),
     _check(
         id="cuda-errors",
@@ -196,7 +196,7 @@ CHECKS: List[Check] = [
         probe=probe_cuda_error,
         evaluate=evaluate_cuda_error,
         needs=GPU_WORKS,
-        why="An error that is not raised lets a training go on with garbage.",
+        why="If a CUDA error is not raised, training continues with garbage.",
         repairs=("update the host's driver",),
     ),
 ]

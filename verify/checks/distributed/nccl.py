@@ -25,7 +25,7 @@ SYS_NICE = "NUMA calls are refused here, so NCCL allocates from /dev/shm: --cap-
 
 
 def probe_gpus(work: Optional[Work] = None) -> Facts:
-    """Run one rank per GPU with NCCL; after a hang once more without P2P, which tells whose fault it is."""
+    """Run one rank per GPU with NCCL; after a hang, once more without direct access between GPUs."""
     signs = gpu_signs()
     if not any_sign(signs):
         return {**signs, "no_gpu": True}
@@ -106,14 +106,18 @@ CHECKS: List[Check] = [
         id="nccl-all-gpus",
         group="nccl",
         level=Level.MULTI_GPU,
-        title="NCCL reduces right over all GPUs",
+        title="NCCL gives right values on all GPUs, and is not too slow",
         isolation=Isolation.TORCH,
         explained_by=("shm-size", "interface", *EXPLAINED),
         probe=probe_gpus,
         evaluate=evaluate_gpus,
         needs=(*GPU_WORKS, "nccl-one-rank"),
         timeout=COUNT_TIMEOUT + 2 * NCCL_TIMEOUT + 60,
-        why="Between GPUs NCCL hangs where ACS or an IOMMU breaks direct access; the check tries without it.",
-        repairs=("NCCL_P2P_DISABLE=1 to confirm; ACS off in the BIOS", remedies.SHM, "--cap-add SYS_NICE"),
+        why="NCCL hangs where ACS or an IOMMU breaks direct access between GPUs; the check then tries without it.",
+        repairs=(
+            "export NCCL_P2P_DISABLE=1 to confirm; then switch ACS off in the BIOS",
+            remedies.SHM,
+            "docker run --cap-add SYS_NICE ...",
+        ),
     ),
 ]

@@ -29,7 +29,7 @@ def probe_ranks(work: str) -> Facts:
 
 
 def probe_torchrun() -> Facts:
-    """Run two ranks under torchrun's own agent, which forks them, finds the port and collects the answers."""
+    """Run two ranks under torchrun's agent, which starts them, chooses the port and collects the answers."""
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     config = LaunchConfig(
@@ -116,7 +116,7 @@ def _trouble(facts: Facts, expected: str) -> Optional[Verdict]:
 
 
 def advice(text: str, facts: Facts) -> str:
-    """What to try, by the words of the failure and the variables that are set."""
+    """What to try, by the error and the variables that are set."""
     chosen = {name: value for name, value in facts["variables"].items() if name.endswith("SOCKET_IFNAME")}
     if "Unable to find address" in text or any(value not in facts["interfaces"] for value in chosen.values()):
         names = ", ".join(f"{name}={value}" for name, value in chosen.items()) or "GLOO_SOCKET_IFNAME"
@@ -159,7 +159,7 @@ CHECKS: List[Check] = [
         title="DDP averages gradients",
         probe=partial(probe_ranks, "ddp_rank"),
         evaluate=evaluate_gradients,
-        why="DDP that does not average trains every rank alone, without an error.",
+        why="If DDP does not average gradients, every rank trains alone, and no error is raised.",
         repairs=(remedies.LOCKED,),
     ),
 ]

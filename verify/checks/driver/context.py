@@ -66,6 +66,6 @@ CHECKS: List[Check] = [
             "cuInit may succeed where no program can use the GPU: the first context or the first allocation fails, "
             "or the driver lists no GPU at all."
         ),
-        repairs=("the finding names the call, its code and the repair", "nvidia-smi on the host"),
+        repairs=("the finding names the call, its code and the repair", "on the host: nvidia-smi"),
     )
 ]

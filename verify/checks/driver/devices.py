@@ -95,7 +95,7 @@ def probe_visible() -> Facts:
 
 
 def evaluate_visible(facts: Facts, _claims: Claims) -> Verdict:
-    """An empty, void or out-of-range list hides GPUs that are there."""
+    """An empty, void or out-of-range list hides GPUs that were given."""
     if not any_sign(facts):
         return no_gpu(facts)
     asked, nodes = facts.get("cuda_visible"), gpu_nodes(facts["nodes"])
@@ -128,8 +128,8 @@ CHECKS: List[Check] = [
         title="No variable hides the GPUs",
         probe=probe_visible,
         evaluate=evaluate_visible,
-        why="An empty or wrong CUDA_VISIBLE_DEVICES, or NVIDIA_VISIBLE_DEVICES=void, hides GPUs that are there.",
-        repairs=("unset CUDA_VISIBLE_DEVICES", "-e NVIDIA_VISIBLE_DEVICES=all under the NVIDIA runtime"),
+        why="An empty or wrong CUDA_VISIBLE_DEVICES, or NVIDIA_VISIBLE_DEVICES=void, hides GPUs that were given.",
+        repairs=("unset CUDA_VISIBLE_DEVICES", "docker run --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all ..."),
         quick=True,
     ),
     _check(
@@ -138,10 +138,10 @@ CHECKS: List[Check] = [
         title="The GPU's device nodes are here and open",
         probe=probe_nodes,
         evaluate=evaluate_nodes,
-        why="Without the GPU's device nodes, or where the container may not open them, every driver call fails.",
+        why="Every driver call opens the GPU's device nodes; it fails where they are missing or may not be opened.",
         repairs=(
             remedies.GIVE_GPU,
-            "nvidia-modprobe -u -c 0 on the host",
+            "on the host: sudo nvidia-modprobe -u -c 0",
             "recreate the container after a systemd reload",
         ),
         quick=True,

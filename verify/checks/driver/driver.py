@@ -87,7 +87,7 @@ def probe_driver() -> Facts:
 
 
 def evaluate_init(facts: Facts, _claims: Claims) -> Verdict:
-    """cuInit is the driver's own word; torch's is_available() hides its code."""
+    """cuInit returns the driver's own error code, which torch's is_available() hides."""
     if not any_sign(facts) and not facts["loaded"]:
         return no_gpu(facts)
     if not facts["loaded"]:
@@ -120,7 +120,7 @@ def _by_mode(code: int, facts: Facts) -> Optional[Meaning]:
 
 
 def blocked_by_libcuda() -> Verdict:
-    """Without the library there is nobody to ask."""
+    """The skip of checks that need libcuda."""
     return Verdict(Status.SKIP, "blocked by libcuda", remedy="repair libcuda first", data={"blocked_by": "libcuda"})
 
 
@@ -135,7 +135,7 @@ def evaluate_level(facts: Facts, claims: Claims) -> Verdict:
     level = versions.cuda_level(facts["level"])
     need = claimed_version(claims, "cuda") or str(facts.get("torch_cuda") or "")
     driver = f"the driver {facts['host_driver']}".strip() if facts.get("host_driver") else "the driver"
-    text = f"{driver} supports CUDA up to {level} (torch would say: found version {facts['level']})"
+    text = f"{driver} supports CUDA up to {level} (torch's message: found version {facts['level']})"
     if not need:
         return unknown(f"{text}; neither the image nor torch says which CUDA is needed")
     text += f"; torch here was built for CUDA {need}"
@@ -222,7 +222,7 @@ CHECKS: List[Check] = [
     _check(
         id="libcuda",
         explained_by=("loader-path",),
-        title="The driver's library is the host's",
+        title="libcuda.so.1 comes from the host's driver",
         probe=probe_libcuda,
         evaluate=evaluate_libcuda,
         why=(
@@ -235,11 +235,11 @@ CHECKS: List[Check] = [
     _check(
         id="nvml",
         explained_by=("device-nodes",),
-        title="NVML answers and fits the kernel module",
+        title="NVML answers and matches the kernel module",
         probe=probe_nvml,
         evaluate=evaluate_nvml,
-        why="After a driver upgrade the libraries and the loaded kernel module differ until the restart.",
-        repairs=("recreate the container", "restart the host", "modprobe nvidia on the host"),
+        why="After a driver upgrade the libraries and the loaded kernel module differ until the host restarts.",
+        repairs=("recreate the container", "restart the host", "on the host: sudo modprobe nvidia"),
         quick=True,
     ),
     _check(
@@ -250,8 +250,9 @@ CHECKS: List[Check] = [
         evaluate=evaluate_init,
         needs=BELOW,
         why=(
-            "cuInit is the driver's own word: 34 stub, 46 busy, 100 no GPU, 304 device node, 802 Fabric Manager, "
-            "803 mismatch, 804 forward compatibility, 999 unknown. torch.cuda.is_available() hides it."
+            "cuInit returns the driver's own error code: 34 stub, 46 busy, 100 no GPU, 304 device node, "
+            "802 Fabric Manager, 803 mismatch, 804 forward compatibility, 999 unknown. "
+            "torch.cuda.is_available() hides it."
         ),
         repairs=("the finding names the repair for the code",),
     ),
@@ -260,7 +261,7 @@ CHECKS: List[Check] = [
         title="The driver is new enough for this CUDA",
         probe=probe_driver,
         evaluate=evaluate_level,
-        why="Docker's CDI path does not enforce NVIDIA_REQUIRE_CUDA any more, so an old driver shows only here.",
+        why="With CDI, Docker does not enforce NVIDIA_REQUIRE_CUDA, so nothing else notices an old driver.",
         repairs=("upgrade the host's driver", "use an image of an older CUDA line: gpuyard list"),
     ),
 ]

@@ -26,7 +26,7 @@ NVIDIA_SMI = "nvidia-smi on the host shows which process holds it; end that proc
 
 
 def probe_start() -> Facts:
-    """Start CUDA in torch and keep its own words; is_available() would hide them."""
+    """Start CUDA in torch and keep its error, which is_available() would hide."""
     import torch
 
     facts = gpu_signs()
@@ -49,7 +49,7 @@ def reason(error: Exception) -> str:
 
 
 def evaluate_start(facts: Facts, _claims: Claims) -> Verdict:
-    """The driver's answer as torch words it, with the code explained where it names one."""
+    """torch's error, with the driver's code explained where torch names one."""
     if not any_sign(facts):
         return no_gpu(facts)
     expected = "torch.cuda.init() works and finds a GPU"
@@ -64,7 +64,7 @@ def evaluate_start(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def probe_devices() -> Facts:
-    """Name, memory, generation of each GPU; one that does not answer tells why."""
+    """Read name, memory and compute capability of each GPU, and the error of one that does not answer."""
     facts = gpu_signs()
     if not any_sign(facts):
         return facts
@@ -93,7 +93,7 @@ def _device(torch: Any, index: int) -> Dict[str, Any]:
 
 
 def evaluate_devices(facts: Facts, _claims: Claims) -> Verdict:
-    """Every GPU that was given and asked for is one that torch can use."""
+    """torch must be able to use every GPU that was given and asked for."""
     if not any_sign(facts):
         return no_gpu(facts)
     expected = "every GPU given is usable"
@@ -171,7 +171,7 @@ CHECKS: List[Check] = [
         probe=probe_start,
         evaluate=evaluate_start,
         needs=("cuda-context", "cuda-level"),
-        why="The last step before the first kernel, in torch's own words.",
+        why="The last step before the first kernel. torch's own error is quoted.",
         repairs=("verify --only cuda-context finds a broken link below it", remedies.LOCKED),
     ),
     _check(
@@ -179,7 +179,7 @@ CHECKS: List[Check] = [
         title="GPUs, their names and memory",
         probe=probe_devices,
         evaluate=evaluate_devices,
-        why="Every GPU that was given to the container is one that torch can use.",
+        why="torch must be able to use every GPU that was given to the container.",
         repairs=("unset CUDA_VISIBLE_DEVICES", remedies.GIVE_GPU),
     ),
     _check(
@@ -192,10 +192,10 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="gpu-memory",
-        title="The GPUs' memory is free",
+        title="The GPUs have free memory",
         probe=probe_devices,
         evaluate=evaluate_memory,
         why="Memory that another process holds is missing for training.",
-        repairs=("nvidia-smi on the host",),
+        repairs=("on the host: nvidia-smi shows which process holds memory",),
     ),
 ]

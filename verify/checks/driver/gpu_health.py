@@ -1,4 +1,4 @@
-"""The GPU's own account of its health, by NVML: memory errors, rows to be remapped, a clock held down."""
+"""The GPU's health as NVML reports it: memory errors, rows to be remapped, a clock held down."""
 
 from __future__ import annotations
 
@@ -70,6 +70,9 @@ CHECKS: List[Check] = [
         why=(
             "A GPU with memory errors or a throttled clock computes, wrongly or slowly, and says so to nobody but NVML."
         ),
-        repairs=("nvidia-smi --gpu-reset -i INDEX on the host, or a restart", "dcgmi diag -r 3; then the vendor"),
+        repairs=(
+            "on the host: sudo nvidia-smi --gpu-reset -i INDEX, or restart it",
+            "on the host: dcgmi diag -r 3; if it fails, have the GPU replaced",
+        ),
     ),
 ]

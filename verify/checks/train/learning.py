@@ -15,11 +15,13 @@ SEED = 7
 DISTINCT = 6
 """Different characters that a generated text must have at least."""
 NEEDS = {"GPT2_CHARACTERS": "transformers"}
-EXPECTED = "the loss falls below its bound, gradients stay finite, autocast is used, one seed gives one trace"
+EXPECTED = (
+    "the loss falls below its bound, gradients stay finite, autocast is used, the same seed gives the same losses"
+)
 
 
 def probe_cpu(recipe: str) -> Facts:
-    """Train twice on the CPU in the recipe's precision there."""
+    """Train twice on the CPU, in the precision that the recipe has there."""
     return _absent(recipe) or attempt(lambda: {"runs": [_run_twice(recipe, "cpu", "")]})
 
 
@@ -77,7 +79,7 @@ def gains(traces: List[Mapping[str, Any]]) -> List[str]:
 
 
 def faults_of(run: Mapping[str, Any]) -> List[str]:
-    """Everything that is wrong with one run, in words."""
+    """Everything that is wrong with one run."""
     trace = run["trace"]
     course = Trace.from_json(trace)
     first, last, bound = course.first_loss(), course.final_loss(), course.bound
@@ -86,8 +88,8 @@ def faults_of(run: Mapping[str, Any]) -> List[str]:
         (trace["precision"] == run["asked"], f"autocast was not used: scores came in {trace['precision']}"),
         (first > bound, f"the first loss {first:.3f} already met the bound {bound:g}, so it proves nothing"),
         (last < bound, f"the loss ended at {last:.3f}, not below {bound:g}"),
-        (_writes(trace), f"the text it wrote is no text: {trace.get('sample')!r}"),
-        (run["repeatable"], "a second run with the same seed took another course"),
+        (_writes(trace), f"what it wrote repeats too few characters: {trace.get('sample')!r}"),
+        (run["repeatable"], "a second run with the same seed gave other losses"),
     )
     return [fault for holds, fault in checks if not holds]
 
@@ -111,7 +113,7 @@ def _loading(trace: Mapping[str, Any]) -> float:
     return float(trace.get("loading_seconds", 0.0)) / (trace["seconds"] or 1.0)
 
 
-TRAINS = "repair what fails above it first: a step that does not learn is the last link of the chain"
+TRAINS = "repair the checks that fail above it first: training uses all of them"
 _check = partial(Check, explained_by=EXPLAINED, isolation=Isolation.TORCH, timeout=180.0)
 
 

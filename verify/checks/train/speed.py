@@ -84,7 +84,7 @@ CHECKS: List[Check] = [
         needs=GPU_WORKS,
         isolation=Isolation.TORCH,
         timeout=120.0,
-        why="Mixed precision that is no faster means that the tensor cores are not used, or the GPU is throttled.",
-        repairs=("nvidia-smi -q -d PERFORMANCE on the host",),
+        why="If mixed precision is slower than fp32, the tensor cores are not used or the GPU is throttled.",
+        repairs=("on the host: nvidia-smi -q -d PERFORMANCE",),
     ),
 ]
