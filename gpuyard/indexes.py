@@ -31,8 +31,10 @@ class Settings:
     def read(cls) -> Settings:
         """pip's settings; uv's index variables win over them, as in every step of a build."""
         pip = pip_settings()
-        default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or pip.get("index-url", "")
         extra = os.environ.get("UV_INDEX") or pip.get("extra-index-url", "")
+        named = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or pip.get("index-url", "")
+        # Further indexes come in addition to the default one, whether that was named or not.
+        default = named or (public_index() if extra else "")
         return cls(
             indexes=(*default.split(), *extra.split()),
             no_index=pip.get("no-index", "").lower() in ("1", "true", "yes", "on"),
@@ -42,6 +44,13 @@ class Settings:
             client_cert=pip.get("client-cert"),
             proxy=pip.get("proxy"),
         )
+
+
+def public_index() -> str:
+    """The index that is asked where none is named."""
+    from unearth.finder import PackageFinder
+
+    return str(PackageFinder().sources[0]["url"])
 
 
 def pip_settings() -> dict[str, str]:

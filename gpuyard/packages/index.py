@@ -14,11 +14,10 @@ from packaging.utils import parse_wheel_filename
 from unearth.auth import MultiDomainBasicAuth
 from unearth.collector import collect_links_from_location
 from unearth.fetchers import Fetcher, PyPIClient
-from unearth.finder import PackageFinder
 from unearth.link import Link
 
 from gpuyard.errors import UserError
-from gpuyard.indexes import Settings
+from gpuyard.indexes import Settings, public_index
 from gpuyard.packages.locked import Locked, best
 from gpuyard.process import log
 from gpuyard.store.store import sha256_of
@@ -43,7 +42,7 @@ def indexes_of(settings: Settings) -> tuple[str, ...]:
     """The indexes to ask: those that were named, or the public one, or none if pip's no-index is set."""
     if settings.no_index:
         return ()
-    return settings.indexes or (str(PackageFinder().sources[0]["url"]),)
+    return settings.indexes or (public_index(),)
 
 
 def find(wanted: Locked, python: str, settings: Settings, client: PyPIClient) -> tuple[Link, str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from gpuyard.indexes import Settings, pip_settings
+from gpuyard import indexes
+from gpuyard.indexes import Settings, pip_settings, public_index
 from gpuyard.packages import download
 from gpuyard.packages.fetcher import Fetcher, carry
 from gpuyard.packages.index import indexes_of
@@ -176,6 +177,11 @@ def test_without_a_named_index_the_public_one_is_asked(monkeypatch: pytest.Monke
     """And none at all with pip's no-index, as pip does."""
     assert [url.startswith("https://") for url in indexes_of(Settings())] == [True]
     assert indexes_of(Settings(indexes=("https://mirror.example/simple",))) == ("https://mirror.example/simple",)
+    for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(indexes, "pip_settings", lambda: {"extra-index-url": "https://second.example/simple"})
+    assert Settings.read().indexes == (public_index(), "https://second.example/simple")
+    monkeypatch.undo()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     assert indexes_of(Settings.read()) == ()
 
