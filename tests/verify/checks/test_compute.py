@@ -23,6 +23,7 @@ GOOD: dict[str, Facts] = {
     "numpy-bridge": {"version": "9", "shared": True, "back": [[0.0, 2.0, 4.0], [6.0, 8.0, 84.0]]},
     "torchvision-nms": {"version": "9", "kept": [0, 2]},
     "torchaudio-resample": {"version": "9", "worst": 3e-4},
+    "torchaudio-wav": {"codec": True, "rate": 16000, "worst": 3e-5},
     "matmul-cpu": {"devices": [PRODUCT]},
     "matmul-gpu": {"devices": [PRODUCT, {**PRODUCT, "errors": {**PRODUCT["errors"], "bf16": None, "tf32": 4e-4}}]},
     "shm-dataloader": {"shm_mib": 1024, "mib": 128, "wrong": 0, "shared": True},
@@ -42,6 +43,9 @@ BAD: list[tuple[str, Facts]] = [
     ("torchvision-nms", {"version": "9", "kept": [0, 1, 2]}),
     ("torchaudio-resample", {"version": "9", "worst": 0.5}),
     ("torchaudio-resample", {"version": "9", "worst": float("nan")}),
+    ("torchaudio-wav", {"codec": True, "rate": 16000, "worst": float("nan")}),
+    ("torchaudio-wav", {"codec": True, "rate": 8000, "worst": 0.0}),
+    ("torchaudio-wav", {"codec": True, "error": "RuntimeError: Could not load libtorchcodec"}),
     ("matmul-cpu", {"devices": [{**PRODUCT, "errors": {"fp32": 1e-3}}]}),
     ("matmul-cpu", {"devices": [{**PRODUCT, "errors": {"fp32": float("nan")}}]}),
     ("matmul-gpu", {"devices": [PRODUCT, {**PRODUCT, "device": "cuda:1", "errors": {"fp16": 0.1}}]}),
@@ -109,6 +113,17 @@ def test_a_package_that_nobody_claims_may_be_absent(check_id: str) -> None:
     assert judge(check_id, facts).status is Status.SKIP
     verdict = CHECKS[check_id].evaluate(facts, CLAIMS)
     assert (verdict.status, verdict.observed) == (Status.FAIL, "torch is not installed")
+
+
+def test_audio_files_are_only_asked_of_an_image_that_has_a_codec() -> None:
+    """Without torchcodec it is skipped with another way to read them; one that fails is whoever installed it."""
+    error = {"error": "ImportError: TorchCodec is required for save_with_torchcodec"}
+    bare = judge("torchaudio-wav", {"codec": False, **error})
+    assert bare.status is Status.SKIP
+    assert "scipy.io.wavfile" in bare.remedy
+    broken = judge("torchaudio-wav", {"codec": True, **error})
+    assert (broken.status, broken.owner) == (Status.FAIL, Owner.START)
+    assert "ffmpeg" in broken.remedy
 
 
 def test_a_wrong_device_is_named() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import tempfile
+from dataclasses import replace
 from functools import partial
 from typing import Any, Dict, List, Optional
 
@@ -14,6 +16,8 @@ from verify.verdicts import failed, passed, skipped
 
 REBUILD = "rebuild the image from its lock: gpuyard build"
 RESAMPLE_TOLERANCE = 0.01
+WAV_RATE, WAV_TOLERANCE = 16000, 1e-3
+WAV_REMEDY = "read and write WAV files with scipy.io.wavfile"
 NMS_KEPT = [0, 2]
 
 
@@ -86,6 +90,45 @@ def evaluate_torchaudio(facts: Facts, claims: Claims) -> Verdict:
     return passed(observed, expected)
 
 
+def probe_wav() -> Facts:
+    """Write a tone to a WAV file with torchaudio and read it again, where something is installed that does it."""
+    codec = importlib.util.find_spec("torchcodec") is not None
+    return absent("torchaudio") or {"codec": codec, **attempt(_wav)}
+
+
+def _wav() -> Dict[str, Any]:
+    import torch
+    import torchaudio
+
+    tone = torch.sin(2 * math.pi * 440 * torch.arange(WAV_RATE) / WAV_RATE)[None]
+    with tempfile.TemporaryDirectory() as folder:
+        torchaudio.save(f"{folder}/tone.wav", tone, WAV_RATE)
+        back, rate = torchaudio.load(f"{folder}/tone.wav")
+    same = back.shape == tone.shape
+    return {"rate": rate, "worst": (back - tone).abs().max().item() if same else math.inf}
+
+
+def evaluate_wav(facts: Facts, claims: Claims) -> Verdict:
+    """Pass if the tone came back; torchaudio alone reads no files, so without a codec there is nothing to check."""
+    expected = f"a tone written as WAV comes back at {WAV_RATE} Hz, within {WAV_TOLERANCE:g}"
+    verdict = missing(facts, claims, expected)
+    if verdict:
+        return verdict
+    if facts.get("error") and facts.get("codec") is False:
+        return skipped(
+            "torchcodec is not installed, and torchaudio reads and writes files with nothing else", WAV_REMEDY
+        )
+    owner = Owner.IMAGE if "torchcodec" in (claims.image.get("packages") or {}) else Owner.START
+    remedy = "install FFmpeg (as root: apt-get update && apt-get install -y ffmpeg) and the torchcodec of this torch"
+    verdict = unmeasured(facts, expected, remedy, owner)
+    if verdict:
+        return replace(verdict, owner=owner, remedy=remedy)
+    observed = f"a tone came back at {facts['rate']} Hz, off by {facts['worst']:.1e}"
+    if facts["rate"] != WAV_RATE or not facts["worst"] <= WAV_TOLERANCE:
+        return failed(observed, expected, remedy, owner)
+    return passed(observed, expected)
+
+
 def probe_numpy() -> Facts:
     """Take an array into torch and back, writing through the shared memory on the way."""
     return absent("numpy") or attempt(_bridge)
@@ -145,5 +188,14 @@ CHECKS: List[Check] = [
         why="A torchaudio that was built for another torch fails at its import or in use.",
         repairs=(remedies.LOCKED,),
         package="torchaudio",
+    ),
+    _check(
+        id="torchaudio-wav",
+        title="torchaudio writes and reads a WAV file",
+        probe=probe_wav,
+        evaluate=evaluate_wav,
+        why="torchaudio.load and save need torchcodec, and torchcodec needs FFmpeg; both fail at the first file only.",
+        repairs=(WAV_REMEDY, "apt-get update && apt-get install -y ffmpeg, and the torchcodec of this torch"),
+        package="torchcodec",
     ),
 ]
