@@ -55,12 +55,6 @@ def note(entry: Referrer, name: str) -> str:
     return str((entry.get("annotations") or {}).get(name, ""))
 
 
-def newest(referrers: Iterable[Referrer], kind: str) -> Referrer | None:
-    """The latest referrer of a kind."""
-    found = [entry for entry in referrers if entry.get("artifactType") == kind]
-    return max(found, key=lambda entry: note(entry, CREATED), default=None)
-
-
 def gather(source: Source, report: Report) -> list[Document]:
     """All evidence about an image. Raises UserError if its files, locks and wheels don't agree."""
     written = papers(source)

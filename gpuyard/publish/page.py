@@ -1,4 +1,4 @@
-"""A published image on one page, in words for whoever sees it for the first time."""
+"""A published image on one page, for somebody who sees it for the first time."""
 
 from __future__ import annotations
 

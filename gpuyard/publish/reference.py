@@ -162,7 +162,7 @@ def doubts(found: Mapping[str, Evidence], digests: frozenset[str]) -> list[str]:
     if entry := found.get(evidence.CYCLONEDX):
         subjects[evidence.CYCLONEDX] = entry.content.get("metadata", {}).get("component", {}).get("bom-ref")
     return [
-        f"the {evidence.NAMES[kind]} is about {str(about)[:19]}, another image: do not trust it"
+        f"the {evidence.NAMES[kind]} is about {about}, another image: do not trust it"
         for kind, about in subjects.items()
         if about not in digests
     ]

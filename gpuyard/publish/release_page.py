@@ -36,8 +36,8 @@ def require_same(release: Release) -> None:
     if release.report.digest != release.side.digest:
         raise UserError(
             "report-other-image",
-            f"the report is of {str(release.report.digest)[:19]}, and {release.product.tag} is "
-            f"{release.side.digest[:19]}: verify it again (gpuyard verify {release.product.line})",
+            f"the report is of {release.report.digest}, and {release.product.tag} is "
+            f"{release.side.digest}: verify it again (gpuyard verify {release.product.line})",
         )
 
 

@@ -44,12 +44,12 @@ def compose(project: Path) -> Iterator[Compose]:
         call("down", "--volumes", "--rmi", "all")
 
 
-def test_it_trains_and_goes_on_from_its_checkpoint(compose: Compose) -> None:
+def test_it_trains_and_resumes_from_its_checkpoint(compose: Compose) -> None:
     """Three epochs, then five: the second run begins with the fourth, and the loss has fallen."""
     first = compose("run", "--rm", "cpu", "python", "train.py", "--epochs", "3")
     assert first.returncode == 0, first.stderr
     second = compose("run", "--rm", "cpu", "python", "train.py", "--epochs", "5")
-    assert second.stdout.splitlines()[0] == "goes on after epoch 3"
+    assert second.stdout.splitlines()[0] == "resumes after epoch 3"
     losses = [float(line.split()[3]) for line in (first.stdout + second.stdout).splitlines() if "loss" in line]
     assert len(losses) == 5
     assert losses[-1] < losses[0] / 2
