@@ -228,7 +228,7 @@ def test_a_checkpoint_that_is_not_whole_is_named(tmp_path: Path, damage: str) ->
     file = classified(tmp_path, "--epochs", "1").folder / "checkpoint.pt"
     content = {"truncated": file.read_bytes()[:-1000], "empty": b"", "text": b"hello"}[damage]
     file.write_bytes(content)
-    with pytest.raises(ExampleError, match=r"no whole checkpoint .*--fresh starts anew"):
+    with pytest.raises(ExampleError, match=r"is damaged .*--fresh starts from the beginning"):
         classified(tmp_path)
     assert file.read_bytes() == content
 

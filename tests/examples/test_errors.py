@@ -38,8 +38,8 @@ def ended(error: BaseException) -> int:
         (ExampleError("two\n  lines"), "program: two lines\n"),
         (
             OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/mnt/models/x"),
-            "program: No space left on device (/mnt/models/x): free some and start again; what was saved before is "
-            "whole\n",
+            "program: No space left on device (/mnt/models/x): free some and run the same command; "
+            "the last checkpoint is intact\n",
         ),
     ],
 )

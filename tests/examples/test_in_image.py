@@ -82,7 +82,7 @@ def test_a_training_that_is_stopped_and_killed_ends_the_same(
         assert container.wait()["StatusCode"] == 0
         assert "classify: asked to end by SIGTERM: saved after step" in container.logs().decode()
     with run_container(CLASSIFY, volumes=mounts) as container:
-        assert "goes on after step" in waited(container, "epoch 8/12")
+        assert "continues after step" in waited(container, "epoch 8/12")
         container.kill()
     again = run(*CLASSIFY, volumes=mounts)
     assert again.code == 0, again.stderr
@@ -121,7 +121,9 @@ def test_a_volume_that_is_full_before_the_first_step_is_one_line(run: Run) -> No
     fill = 'dd if=/dev/zero of=/mnt/models/fill status=none 2>&-; exec "$@"'
     ended = run("sh", "-c", fill, "sh", *CLASSIFY, tmpfs={"/mnt/models": "size=1m,uid=1000"})
     assert ended.code == 1
-    assert re.search(r"^classify: No space left on device.*free some and start again", ended.stderr, re.MULTILINE)
+    assert re.search(
+        r"^classify: No space left on device.*free some and run the same command", ended.stderr, re.MULTILINE
+    )
     assert "Traceback" not in ended.stderr
 
 

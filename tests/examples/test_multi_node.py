@@ -97,7 +97,7 @@ def test_a_killed_node_comes_back_and_the_course_is_the_same(nodes: Nodes, alone
     nodes.compose("up", "--detach")
     nodes.until(lambda: "epoch 4/30" in nodes.logs("node0") + nodes.logs("node1"))
     nodes.crash(killed)
-    nodes.until(lambda: "goes on after step" in nodes.logs("node0") + nodes.logs("node1"))
+    nodes.until(lambda: "continues after step" in nodes.logs("node0") + nodes.logs("node1"))
     nodes.until(nodes.finished)
     assert nodes.node(killed).attrs["RestartCount"] >= 1
     assert nodes.losses() == pytest.approx(alone, abs=1e-4)
@@ -108,7 +108,7 @@ def test_the_node_that_is_left_goes_on_and_takes_the_other_back(nodes: Nodes, al
     nodes.compose("up", "--detach", NODES="1:2")
     nodes.until(lambda: "epoch 2/30" in nodes.logs("node0") + nodes.logs("node1"))
     nodes.node("node1").kill()
-    nodes.until(lambda: "goes on after step" in nodes.logs("node0"))
+    nodes.until(lambda: "continues after step" in nodes.logs("node0"))
     nodes.node("node1").start()
     nodes.until(nodes.finished)
     assert nodes.losses() == pytest.approx(alone, abs=1e-4)
@@ -124,7 +124,7 @@ def test_nodes_that_are_stopped_save_the_same_step_and_go_on(nodes: Nodes, alone
     (steps,) = {re.findall(r"saved after step \d+", text)[0] for text in said}
     assert "Traceback" not in said[0] + said[1]
     nodes.compose("up", "--detach")
-    nodes.until(lambda: steps.replace("saved", "goes on") in nodes.logs("node0") + nodes.logs("node1"))
+    nodes.until(lambda: steps.replace("saved", "continues") in nodes.logs("node0") + nodes.logs("node1"))
     nodes.until(nodes.finished)
     assert nodes.losses() == pytest.approx(alone, abs=1e-4)
 

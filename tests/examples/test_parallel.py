@@ -61,7 +61,7 @@ def test_a_killed_worker_is_started_again_from_the_checkpoint(two: Path, tmp_pat
         os.kill(children(process.pid)[-1], signal.SIGKILL)
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    assert "goes on after step" in said
+    assert "continues after step" in said
     assert losses(tmp_path / "classify-rnn") == losses(two)
 
 
@@ -73,7 +73,7 @@ def test_a_stop_reaches_all_processes_at_the_same_step(two: Path, tmp_path: Path
         said, _ = process.communicate(timeout=60)
     assert "saved after step" in said
     code, said = ended(*TWO, *COURSE, tmp_path)
-    assert (code, "goes on after step" in said) == (0, True), said
+    assert (code, "continues after step" in said) == (0, True), said
     assert losses(tmp_path / "classify-rnn") == losses(two)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there at all, and only ever of the model that asks for them."""
+"""Checkpoints: written completely or not at all, and loaded only by the training that wrote them."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         if cause is None:
             raise
         old = f"; the {path.name} saved before is as it was" if path.exists() else ""
-        space = ": free some space there and start again, it goes on" if cause.errno in FULL else ""
+        space = ": free some space there and run the same command, it continues" if cause.errno in FULL else ""
         raise ExampleError(f"can't save {path}: {cause.strerror}{old}{space}") from None
 
 
 def _system_error(error: BaseException | None) -> OSError | None:
-    """What the system said, which torch wraps in an error of its own."""
+    """The system's error, which torch wraps in one of its own."""
     while error is not None:
         if isinstance(error, OSError):
             return error
@@ -87,7 +87,7 @@ def load(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """The checkpoint of these settings, or None where there is none yet."""
     if not path.exists():
         return None
-    hint = f"; --fresh starts anew and keeps it as {path.name}.old"
+    hint = f"; --fresh starts from the beginning and keeps it as {path.name}.old"
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         found = dict(content["settings"]) if content["format"] == FORMAT else None
@@ -95,16 +95,16 @@ def load(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
         raise ExampleError(f"can't read {path}: {error.strerror}") from None
     except Exception as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
-        raise ExampleError(f"{path} is no whole checkpoint ({said[0][:120]}){hint}") from None
+        raise ExampleError(f"{path} is damaged ({said[0][:120]}){hint}") from None
     if found is None:
-        raise ExampleError(f"{path} is of another format than {FORMAT}{hint}")
+        raise ExampleError(f"{path} has another format than {FORMAT}{hint}")
     other = [
         f"{name} {found.get(name)!r} instead of {settings.get(name)!r}"
         for name in sorted({*found, *settings})
         if found.get(name) != settings.get(name)
     ]
     if other:
-        raise ExampleError(f"{path} is of another training ({', '.join(other)}): choose another --name{hint}")
+        raise ExampleError(f"{path} belongs to another training ({', '.join(other)}): choose another --name{hint}")
     return dict(content)
 
 

@@ -66,7 +66,7 @@ def plan(chosen: argparse.Namespace, data: Titles) -> Plan:
 
 def run(chosen: argparse.Namespace) -> Result:
     """Trains and reports; the pictures lie beside the checkpoint."""
-    # Before torch is loaded: what is wrong with the data is said at once.
+    # Before torch is loaded, so that faults of the data are reported at once.
     data = titles(chosen)
     from examples.trainer import train
 
@@ -91,7 +91,7 @@ def guess(result: Result, chosen: argparse.Namespace, data: Titles, title: str) 
 
 
 def report(result: Result, classes: Sequence[str]) -> None:
-    """What the best model says to titles it has not seen, in words and as pictures."""
+    """Reports the best model's results on titles it has not seen, as text and pictures."""
     from examples import pictures
 
     matrix = confusion(result, len(classes))

@@ -23,7 +23,7 @@ def choose_device(wanted: str) -> str:
     if device.type not in ("cpu", "cuda"):
         raise ExampleError(f"--device {wanted}: expected cpu, cuda, cuda:NUMBER or auto")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ExampleError(f"--device {wanted}: there is no GPU that torch can use here; verify --only gpu says why")
+        raise ExampleError(f"--device {wanted}: torch finds no GPU that it can use; verify --only gpu says why")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ExampleError(f"--device {wanted}: there are {torch.cuda.device_count()} GPUs, counted from 0")
     return kind
@@ -74,7 +74,7 @@ def advice(batch_size: int, accumulate: int, more: str) -> str:
     """The next smaller batch that trains the same way, and this example's other ways to save memory."""
     if batch_size > 1:
         smaller = (
-            f"--batch-size {batch_size // 2} --accumulate {accumulate * 2} makes the same steps of smaller batches"
+            f"--batch-size {batch_size // 2} --accumulate {accumulate * 2} makes the same steps from smaller batches"
         )
     else:
         smaller = "a batch of 1 is the smallest"

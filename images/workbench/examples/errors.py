@@ -1,4 +1,4 @@
-"""What goes wrong and whom it concerns: one line in words instead of a traceback."""
+"""Errors that the user can act on: one line instead of a traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ExampleError(Exception):
-    """Something that the person at the keyboard can act on: what is wrong, what was expected, what to do."""
+    """An error that the user can act on: what is wrong, what was expected, what to do."""
 
 
 def script(name: str, main: Callable[[Sequence[str] | None], object]) -> int:
@@ -39,7 +39,7 @@ def script(name: str, main: Callable[[Sequence[str] | None], object]) -> int:
             raise
         place = f" ({error.filename})" if error.filename else ""
         sys.stderr.write(
-            f"{name}: {error.strerror}{place}: free some and start again; what was saved before is whole\n"
+            f"{name}: {error.strerror}{place}: free some and run the same command; the last checkpoint is intact\n"
         )
         return 1
     return 0

@@ -82,7 +82,7 @@ def plan(chosen: argparse.Namespace, text: list[str]) -> tuple[Plan, Codec]:
 
 def run(chosen: argparse.Namespace) -> Result:
     """Trains, reports the perplexity, and writes."""
-    # Before torch is loaded: what is wrong with the data is said at once.
+    # Before torch is loaded, so that faults of the data are reported at once.
     text = lines(chosen)
     from examples.trainer import train
 

@@ -85,7 +85,7 @@ def _row(choice: Choice, chosen: argparse.Namespace, sizes: dict[str, Any], devi
     if outcome.timed_out:
         return {"said": f"not done within {LIMIT:g} s"}
     if outcome.crash:
-        return {"said": f"killed by {outcome.crash}: more memory than this machine or container has"}
+        return {"said": f"killed by {outcome.crash}: it needs more memory than this machine or container has"}
     return {"said": (outcome.error.strip().splitlines() or ["failed"])[-1][:100]}
 
 
@@ -131,7 +131,7 @@ def _wait(device: str) -> None:
 
 
 def forget_peak(device: str) -> int:
-    """Starts counting the peak anew; what is held now, in bytes."""
+    """Resets the peak; returns what is held now, in bytes."""
     if device_type(device) == "cuda":
         torch.cuda.reset_peak_memory_stats()
         return int(torch.cuda.memory_allocated())

@@ -33,7 +33,9 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--nodes", type=_nodes, default=(1, 1), help="how many; 1:2 trains on with one while one is gone")
+    made.add_argument(
+        "--nodes", type=_nodes, default=(1, 1), help="how many; 1:2 continues with one while the other is gone"
+    )
     made.add_argument("--processes", type=whole, default=1, help="on this node; as many as it has GPUs (1)")
     made.add_argument(
         "--meet", required=True, metavar="HOST:PORT", help="where the nodes meet: the first node, a free port"
@@ -49,7 +51,7 @@ def _nodes(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d+)(?::(\d+))?", text)
     least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= least <= most:
-        raise argparse.ArgumentTypeError(f"{text} is no number of nodes: expected 2, or 1:2 for one to two")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of nodes: expected 2, or 1:2 for one to two")
     return least, most
 
 
@@ -62,7 +64,7 @@ def place(text: str) -> tuple[str, int]:
 
 
 def check(chosen: argparse.Namespace) -> None:
-    """Ends here, in words, what torchrun would end in a traceback or wait for in silence."""
+    """Reports what torchrun would end with a traceback, or wait for without a message."""
     host, port = place(chosen.meet)
     if chosen.nodes[1] > 1:
         require_reachable(socket.gethostname())
@@ -96,7 +98,9 @@ def require_free(host: str, port: int) -> None:
             probe.listen(1)
         except OSError as error:
             reason = (
-                "is taken by another program" if error.errno == errno.EADDRINUSE else f"can't be had: {error.strerror}"
+                "is taken by another program"
+                if error.errno == errno.EADDRINUSE
+                else f"can't be opened: {error.strerror}"
             )
             raise ExampleError(
                 f"--meet: port {port} of {host}, this node, {reason}; choose another on all nodes"
@@ -130,7 +134,7 @@ def torchrun(chosen: argparse.Namespace) -> list[str]:
     rendezvous = ["--rdzv-backend=c10d", f"--rdzv-endpoint={chosen.meet}", f"--rdzv-id={chosen.job}"]
     # Whether this node keeps the meeting place is decided here: a name alone does not always show it.
     keeps = bool(resolved(place(chosen.meet)[0], 1) & own_addresses())
-    # Short, so that nodes that are left go on soon after one is gone.
+    # Short, so that the remaining nodes continue soon after one is gone.
     rendezvous.append(f"--rdzv-conf=is_host={int(keeps)},last_call_timeout=5,join_timeout=600")
     count = [
         f"--nnodes={least}:{most}" if least < most else f"--nnodes={least}",

@@ -22,7 +22,9 @@ def parser(name: str, description: str, epochs: int, batch_size: int, learning_r
     places.add_argument("--data", type=Path, help=f"folder with data of your own; {DATA} is looked at without it")
     places.add_argument("--models", type=Path, default=MODELS, help="folder for checkpoints, pictures and logs")
     places.add_argument("--name", default="", help="folder of this run below it; by default the model's name")
-    places.add_argument("--fresh", action="store_true", help="start anew; the old checkpoint is kept beside it")
+    places.add_argument(
+        "--fresh", action="store_true", help="start from the beginning; the old checkpoint is kept beside the new one"
+    )
     course = made.add_argument_group("course of the training")
     course.add_argument("--epochs", type=whole, default=epochs, help="how often all data is seen")
     course.add_argument("--batch-size", type=whole, default=batch_size, help="samples of a batch, over all processes")

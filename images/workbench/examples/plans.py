@@ -28,7 +28,7 @@ class Plan:
 
 @dataclass
 class Progress:
-    """How far a training is; all of it is saved, so that a resumed one goes on as if nothing had been.
+    """The progress of a training. All of it is saved, so that a resumed one continues as if never interrupted.
 
     ``start`` and ``best`` are held-out losses, before any step and the lowest since.
     """

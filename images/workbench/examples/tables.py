@@ -1,4 +1,4 @@
-"""Data of the user's own: titles in a CSV file, text in text files. Each fault is said with its line."""
+"""Data of the user's own: titles in a CSV file, text in text files. Each fault is reported with its line."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from verify.reference.train import begin, repeatable, steps
 
 
 def train(plan: Plan, options: argparse.Namespace) -> Result:
-    """Trains, or goes on where the run of that name stopped; under torchrun together with the other processes."""
+    """Trains, or continues the run of that name; under torchrun together with the other processes."""
     device = choose_device(options.device)
     precision = choose_precision(options.precision, device)
     with joined(device, options.timeout) as world, own_device(device, world) as own, repeatable(own, options.seed):
@@ -123,7 +123,7 @@ class Training:
                 self._reseed()
 
     def _writer(self, made: int) -> Any:
-        # Curves go on where the checkpoint is; what was logged after it is dropped.
+        # Curves continue at the checkpoint; what was logged after it is dropped.
         if not self.world.leads:
             return contextlib.nullcontext()
         return contextlib.closing(SummaryWriter(str(self.folder / "logs"), purge_step=made + 1))
@@ -156,7 +156,7 @@ class Training:
         elif asked or time.monotonic() - self.saved > options.save_seconds:
             self._save()
         if asked:
-            raise STOP.stopped(f"saved after step {number}; the same command goes on from there")
+            raise STOP.stopped(f"saved after step {number}; the same command continues from there")
 
     def _end_epoch(self, writer: Any) -> None:
         seconds, waiting = self.clock.lap(self.run)
@@ -196,7 +196,9 @@ class Training:
     def _resume(self) -> None:
         if self.options.fresh:
             if "TORCHELASTIC_RUN_ID" in os.environ:
-                raise ExampleError("--fresh under torchrun would start anew after each restart: choose another --name")
+                raise ExampleError(
+                    "--fresh under torchrun would start from the beginning after each restart: choose another --name"
+                )
             checkpoint.set_aside(self.file)
         found = checkpoint.load(self.file, self.settings) if self.world.saves else None
         found = self.world.newest(len(found["progress"]["losses"]) if found else -1, found)
@@ -211,7 +213,7 @@ class Training:
             group["lr"] = self.options.learning_rate
         self.run.scaler.load_state_dict(found["scaler"])
         self.best = found["best"]
-        self._say(f"goes on after step {len(self.progress.losses)} (epoch {self.progress.epoch + 1}) of {self.file}")
+        self._say(f"continues after step {len(self.progress.losses)} (epoch {self.progress.epoch + 1}) of {self.file}")
 
     def _save(self) -> None:
         self.saved = time.monotonic()

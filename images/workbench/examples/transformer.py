@@ -121,7 +121,7 @@ def report(result: Result) -> None:
 
 
 def peak(device: str) -> str:
-    """The most memory so far, in words."""
+    """The peak memory so far, as text."""
     from verify.reference.train import peak_memory
 
     return f"{peak_memory(device) / 2**20:.0f} MiB of {'the process' if device == 'cpu' else 'the GPU'}"

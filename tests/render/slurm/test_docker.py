@@ -74,7 +74,7 @@ def test_a_training_under_torchrun_is_queued_again_and_goes_on(
     job = slurm.wait(number, *ENDED)
     said = log(folder, number)
     assert (job["JobState"], job["Restarts"]) == ("COMPLETED", "1"), said
-    assert said.index("saved after step") < said.index("queued again (exit 1)") < said.index("goes on after step")
+    assert said.index("saved after step") < said.index("queued again (exit 1)") < said.index("continues after step")
 
 
 def test_a_node_without_gpus_is_not_fit_for_a_job_with_them(
