@@ -26,7 +26,9 @@ NAME = r"^[a-z0-9]+(?:[._-][a-z0-9]+)*$"
 class Settings(BaseModel):
     """The `[tool.gpuyard]` table. Every field has a default; an unknown one is refused.
 
-    ``extras`` names groups of ``[project.optional-dependencies]`` that the image gets as well.
+    ``extras`` names groups of ``[project.optional-dependencies]`` that the image gets as well. ``command`` is what a
+    container runs (the image's services if empty), ``environment`` its variables. ``allow`` lists files, by their
+    path in the project, that look like secrets and are not; ``max_megabytes`` bounds the project's files together.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +39,8 @@ class Settings(BaseModel):
     extras: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     environment: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
+    allow: tuple[str, ...] = ()
+    max_megabytes: Annotated[int, Field(ge=1)] = 100
 
 
 @dataclass(frozen=True)
