@@ -13,8 +13,8 @@ from gpuyard.catalogue import claims
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError
 from gpuyard.image import build as building
-from gpuyard.image import buildkit, configuration, load, oci, sizes
-from gpuyard.image.assemble import Making, Options, base_beside_fetching, make_layers
+from gpuyard.image import buildkit, load, oci, sizes
+from gpuyard.image.assemble import Making, Options, base_beside_fetching, compose, make_layers
 from gpuyard.image.build import Built
 from gpuyard.layers import cached, project
 from gpuyard.layers.model import Layer, Target, refuse_conflicts
@@ -77,11 +77,10 @@ def assemble(wanted: Project, entries: list[Entry], store: Store, options: Optio
     refuse_conflicts(layers)
     if len(below.layers) + len(layers) > MOST_LAYERS:
         raise UserError("project-layers", f"{tag(wanted)} would have {len(layers)} layers; images have {MOST_LAYERS}")
-    created = product.catalogue.os[product.os].epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
-    settings = configuration.settings(product, below.settings, store)
-    line_settings = {**settings, "Labels": claims.labels(product, building.revision(), below.origin)}
-    line_image = oci.compose(below.inherited, theirs, line_settings, created)
-    return oci.compose(below.inherited, layers, configured(wanted, line_settings, line_image.digest), created)
+    line = compose(product, building.revision(), store, below, theirs)
+    config = json.loads(line.config)
+    settings = configured(wanted, config["config"], line.digest)
+    return oci.compose(below.inherited, layers, settings, config["created"])
 
 
 def files_layer(wanted: Project, entries: list[Entry], target: Target, store: Store) -> Layer:

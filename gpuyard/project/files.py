@@ -19,7 +19,7 @@ FOLDER = "workspace"
 """Where the files lie in the image: the working directory of every image of ours."""
 JUNK = (
     *(".git", ".venv", "venv", "node_modules", "**/__pycache__", "**/*.pyc", "**/.ipynb_checkpoints", "**/.DS_Store"),
-    *("**/.mypy_cache", "**/.ruff_cache", "**/.pytest_cache", "**/*.egg-info", ".dockerignore"),
+    *("**/.mypy_cache", "**/.ruff_cache", "**/.pytest_cache", "**/*.egg-info"),
 )
 """Left out of every image; a `.dockerignore` adds to it, and can bring something back with ``!``."""
 SECRETS = (
@@ -49,6 +49,9 @@ def _chosen(folder: Path) -> Iterator[Path]:
     patterns = [*JUNK, *(line.strip() for line in lines if line.strip() and not line.startswith("#"))]
     for name in sorted(PatternMatcher(patterns).walk(str(folder))):
         path = folder / name
+        # docker's matcher always keeps it, for a builder to read.
+        if name == ".dockerignore":
+            continue
         if path.is_symlink() or not path.is_dir():
             yield path
 

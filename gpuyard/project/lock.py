@@ -62,6 +62,8 @@ def explained(said: str, project: Project, held: Mapping[str, str]) -> UserError
     """uv's refusal as one error: its cause, and what of the image it collides with."""
     cause = next((" ".join(found[1].split()) for found in [CAUSE.search(said)] if found), said.splitlines()[-1])
     cause = cause.partition(" hint:")[0]
+    if "No solution found" not in said:
+        return UserError("project-index-failed", f"the requirements could not be resolved: {cause}")
     if "no usable wheels" in cause or "no wheels" in cause:
         return UserError(
             "project-no-wheel",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +28,7 @@ def index(tmp_path: Path, table: Catalogue, monkeypatch: pytest.MonkeyPatch) -> 
     wheel(folder, "leaf", "1.0")
     wheel(folder, "leaf", "1.1")
     wheel(folder, "branch", "2.0", "leaf", "torch>=2")
+    wheel(folder, "twig", "1.0", "leaf")
     wheel(folder, "oldtorch", "1.0", "torch<2.8")
     wheel(folder, "reserved", "0.0.0")
     wheel(folder, "nightly", "1.0.dev0")
@@ -51,7 +53,7 @@ def handler(folder: Path) -> type[BaseHTTPRequestHandler]:
                 self.answer(200, (folder / name).read_bytes())
                 return
             files = [file.name for file in sorted(folder.iterdir()) if file.name.partition("-")[0] == name]
-            page = "".join(f'<a href="/files/{file}">{file}</a>' for file in files)
+            page = "".join(f'<a href="/files/{file}#sha256={sha256(folder / file)}">{file}</a>' for file in files)
             self.answer(200 if files else 404, page.encode())
 
         def answer(self, code: int, data: bytes) -> None:
@@ -59,7 +61,10 @@ def handler(folder: Path) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", "text/html" if self.path.startswith("/simple") else "application/zip")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            if self.command == "GET":
+                self.wfile.write(data)
+
+        do_HEAD = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
             del format, args
@@ -81,3 +86,8 @@ def make(tmp_path: Path, table: Catalogue) -> Make:
         return definition.load(folder, table)
 
     return written
+
+
+def sha256(file: Path) -> str:
+    """The checksum that a simple index names beside a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -62,6 +62,17 @@ def test_what_cannot_be_locked_is_explained(make: Make, requirements: str, id_: 
     assert lock.packages(make(requirements).lock) == {"leaf": "1.1"}
 
 
+def test_an_index_that_does_not_answer_is_not_a_conflict(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock that was there stays."""
+    lock.write(make("leaf"))
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple/")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with pytest.raises(UserError) as error:
+        lock.write(make("branch"))
+    assert error.value.id == "project-index-failed"
+    assert lock.packages(make("branch").lock) == {"leaf": "1.1"}
+
+
 def test_a_placeholder_that_is_asked_for_exactly_is_taken(make: Make) -> None:
     """Somebody wants it."""
     assert lock.write(make("reserved==0.0.0")) == {"reserved": "0.0.0"}
