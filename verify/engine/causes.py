@@ -30,9 +30,14 @@ def _settled(finding: Finding, explained: Mapping[str, Sequence[str]], failed: D
     if finding.check not in failed or root == finding.check:
         return finding
     cause = failed[root].verdict
-    remedy = f"repair {root} first: {cause.remedy}"
-    data = {**verdict.data, "caused_by": root}
-    return replace(finding, verdict=replace(verdict, owner=cause.owner, remedy=remedy, data=data))
+    traced = replace(
+        verdict,
+        observed=f"{verdict.observed} (caused by {root})",
+        owner=cause.owner,
+        remedy=cause.remedy,
+        data={**verdict.data, "caused_by": root},
+    )
+    return replace(finding, verdict=traced)
 
 
 def _root(check: str, explained: Mapping[str, Sequence[str]], failed: Dict[str, Finding], seen: FrozenSet[str]) -> str:

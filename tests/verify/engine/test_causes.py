@@ -28,8 +28,8 @@ def test_a_swap_that_is_found_later_decides_the_owner() -> None:
     """numpy-bridge blames the image, until lock has found that somebody put another NumPy there."""
     found = run(broken("bridge", Owner.IMAGE, explained_by=("lock",)), broken("lock", Owner.START))
     assert found["bridge"].verdict.owner is Owner.START
-    assert found["bridge"].verdict.remedy == "repair lock first: mend lock"
-    assert found["bridge"].verdict.observed == "bridge is torn"
+    assert found["bridge"].verdict.remedy == "mend lock"
+    assert found["bridge"].verdict.observed == "bridge is torn (caused by lock)"
     assert found["bridge"].verdict.data["caused_by"] == "lock"
     assert verdict_text(list(found.values())).startswith("The first broken link is lock: ")
 
