@@ -1,4 +1,4 @@
-"""Whether the services that this start turned on answer. Plain sockets to this machine: no proxy is asked."""
+"""The health check: asks each running service over a plain local socket, without a proxy, and the GPUs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Service(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a start turned on, and whether it was given a GPU that can be asked."""
+    """The services that run, and whether there is a GPU to ask."""
 
     services: dict[str, Service]
     gpu: bool = False
 
 
 def read_until(connection: socket.socket, enough: bytes, limit: int = 65536) -> bytes:
-    """What the other side sends, until it ends, holds ``enough`` or reaches the limit."""
+    """Reads until the other side ends, ``enough`` was received, or the limit is reached."""
     text = b""
     while part := connection.recv(4096):
         text += part
@@ -44,7 +44,7 @@ def read_until(connection: socket.socket, enough: bytes, limit: int = 65536) -> 
 
 
 def jupyter_fault(reply: bytes) -> str | None:
-    """What is wrong with an answer to ``GET /api``; None when a Jupyter server gave it."""
+    """What is wrong with an answer to ``GET /api``; None if a Jupyter server gave it."""
     head, _, body = reply.partition(b"\r\n\r\n")
     status = head.split(b"\r\n")[0].decode("latin-1")
     if " 200 " not in f"{status} ":
@@ -57,7 +57,7 @@ def jupyter_fault(reply: bytes) -> str | None:
 
 
 def _wrapped(connection: socket.socket) -> socket.socket:
-    """The connection under TLS. The certificate is the user's own, for a name that we do not go by."""
+    """The connection with TLS. The certificate is not checked: its name is not 127.0.0.1."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -99,7 +99,7 @@ def fault(name: str, service: Service) -> str | None:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Remembers what is on, for the health checks to come."""
+    """Writes what runs, for later health checks."""
     fresh = folder / f".{STATE}"
     services = {name: service._asdict() for name, service in state.services.items()}
     fresh.write_text(json.dumps({"started": time.time(), "services": services, "gpu": state.gpu}), "utf-8")
@@ -107,7 +107,7 @@ def write_state(folder: Path, state: State) -> None:
 
 
 def keep_gpu() -> None:
-    """Remembers that a GPU was given to a container that only runs a command: its health check then asks for it."""
+    """Writes that there is a GPU in a container that only runs a command, so that its health check asks it."""
     from ..gpu import line, nvml
 
     if line.device_nodes() and nvml.available():
@@ -116,7 +116,7 @@ def keep_gpu() -> None:
 
 
 def read_state(folder: Path | None) -> State:
-    """What is on; nothing where the start made no note."""
+    """What runs; nothing if the start wrote nothing. Raises Refusal for a damaged file."""
     if folder is None or not (folder / STATE).exists():
         return State({})
     try:
@@ -127,7 +127,7 @@ def read_state(folder: Path | None) -> State:
 
 
 def faults(state: State) -> list[str]:
-    """Everything that is not well, the services first."""
+    """Every fault, services first."""
     found = [wrong for name, service in state.services.items() if (wrong := fault(name, service))]
     if state.gpu:
         from ..gpu import nvml
@@ -137,7 +137,7 @@ def faults(state: State) -> list[str]:
 
 
 def main() -> int:
-    """Exit code 0 when all is well; else 1, with one line that Docker keeps."""
+    """Prints one line, which Docker keeps. Exit code 0 if all is well, else 1."""
     if os.getuid() == 0:
         drop_to_owner()
     try:

@@ -1,4 +1,4 @@
-"""A service's log as JSON: what is an object already stays, every other line becomes one."""
+"""Converts a service's log to JSON: objects stay, every other line becomes one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAULT = re.compile(r"(error|fatal)[ :]|Traceback |Error: |.*: error: ", re.IGNO
 
 
 def converted(line: str, source: str, now: float) -> str:
-    """The line as one JSON object; the empty string where it says nothing worth keeping."""
+    """The line as one JSON object; the empty string for a line to drop."""
     text = line.rstrip("\r\n")
     if not text.strip() or _NOISE.match(text):
         return ""

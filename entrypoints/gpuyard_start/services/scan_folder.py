@@ -17,12 +17,12 @@ SCAN = "services"
 PRIVATE = "ssh"
 # Everything a start puts into its folder.
 OURS = (SCAN, PRIVATE, "state.json", "fatal", "verdict", "stopping")
-# The container has to be gone within two seconds of being told to stop.
+# A container has to end within two seconds of ``docker stop``.
 KILL_AFTER_MS = "1200"
 
 
 def write_private(path: Path, text: str) -> None:
-    """A new file that only we can read, never open to others even for a moment."""
+    """Writes a file that only this user can read, from its first moment on."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as out:
         out.write(text)
@@ -38,8 +38,8 @@ def running(folder: Path) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Takes away what a start put there, secrets among it; a home that lies beside it stays."""
-    # Late, because a first start has nothing to take away, and this loads every kind of archive.
+    """Removes what a start put there, including secrets; a home beside it stays."""
+    # Late: a first start has nothing to remove, and this import is slow.
     import shutil
 
     for name in OURS:
@@ -108,7 +108,7 @@ def add_jupyter(
 
 
 def add_memory(scan: Path) -> None:
-    """The watch over memory that ran out."""
+    """The service that reports processes ended for want of memory."""
     add(scan, "memory")
 
 

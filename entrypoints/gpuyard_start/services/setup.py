@@ -1,4 +1,4 @@
-"""Everything that the services of a start need, laid out for the supervisor."""
+"""Prepares everything that the services need, in the supervisor's scan folder."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from . import scan_folder
 
 PROC = Path("/proc")
-# They end when what they carry ends, or with the container; shells and terminals ignore or pass on the signal
-# in ways that would cut a program's own handling short.
+# Programs that only run others. They end with those, or with the container; a signal to them could cut short what
+# the program inside does when it is stopped.
 _CARRIERS = ("bash", "dash", "sh", "zsh", "fish", "session", "screen", "SCREEN", "tini")
 _SUPERVISOR = "s6-"
 # A kernel looks for it when a cell has ended.
@@ -103,7 +103,7 @@ def logins(everyone: dict[int, Process]) -> list[Process]:
 
 
 def terminate(found: list[Process]) -> list[Process]:
-    """Sends SIGTERM to each; those that it reached."""
+    """Sends SIGTERM to each; returns those that still existed."""
     reached = []
     for process in found:
         try:

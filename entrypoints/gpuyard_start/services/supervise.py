@@ -1,4 +1,4 @@
-"""What happens when a service ends: it is started again, later each time, until it plainly can't run."""
+"""Restarts a service that ended, each time later, and gives up after several failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ended(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Whether it ended of its own will: a shutdown asked for in Jupyter's menu, for one."""
+        """Whether it ended on purpose, for example by Shut Down in Jupyter's menu."""
         return self.code == 0
 
     @property
@@ -70,14 +70,14 @@ def wanted_up(service: Path) -> bool:
 
 
 def rest(service: Path, seconds: float) -> None:
-    """Sleeps, but not into a stop: the supervisor waits for us."""
+    """Sleeps, but wakes when the container is stopped: the supervisor waits for this process."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and wanted_up(service):
         time.sleep(0.2)
 
 
 def give_up(log: Log, scan: Path, service: str, ended: Ended) -> int:
-    """Says why, and ends the container unless a command runs in it; s6's code for 'do not start again'."""
+    """Logs why, and ends the container unless a command runs in it. Returns s6's code for 'do not start again'."""
     fatal = scan_folder.is_fatal(scan.parent)
     reason = f"{service} failed {TOO_MANY} times within {WINDOW:g} s, last with {ended}: see its lines above"
     log.error("service-gave-up", reason + ("; the container ends" if fatal else "; it stays off, your command goes on"))
@@ -120,7 +120,7 @@ def ended() -> int:
 
 
 def lost(scan: Path, signal: int, style: str) -> int:
-    """Says that the supervisor itself was killed; the code to end with."""
+    """Logs that the supervisor itself was killed. Returns the exit code."""
     folder = scan.parent
     alone = scan_folder.is_fatal(folder)
     outcome = "the container ends" if alone else "JupyterLab and SSH are not restarted any more, your command goes on"
