@@ -29,7 +29,7 @@ def test_no_command_means_the_services_of_the_image() -> None:
 
 
 def test_a_command_starts_no_service_unless_asked() -> None:
-    """The key alone is no request; GPUYARD_SERVICES is."""
+    """The key alone turns nothing on; GPUYARD_SERVICES does."""
     assert read({"SSH_PUBLIC_KEY": KEY}, "python", "train.py").services == ()
     asked = {"SSH_PUBLIC_KEY": KEY, "GPUYARD_SERVICES": "ssh, jupyter"}
     assert read(asked, "python", "train.py").services == ("jupyter", "ssh")

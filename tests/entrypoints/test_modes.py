@@ -136,7 +136,7 @@ def test_any_user_id_has_a_home_and_a_name(run: Run) -> None:
 
 
 def test_a_command_with_a_key_starts_no_service(run: Run, key: KeyPair) -> None:
-    """The key alone is no request; a line says how to make one."""
+    """The key alone turns nothing on; a line says what does."""
     ended = run("ps", "-eo", "comm=", environment={"SSH_PUBLIC_KEY": key.public})
     assert ended.stdout.split() == ["tini", "ps"]
     assert "GPUYARD_SERVICES=jupyter,ssh" in ended.stderr

@@ -61,7 +61,7 @@ def test_commands_are_found_as_a_shell_finds_them(tmp_path: Path) -> None:
     [("no-such-tool", 127), ("/no/such/tool", 127), ("./no-such-tool", 127), ("/etc/passwd", 126), ("/etc", 126)],
 )
 def test_a_command_that_cannot_run_gets_the_shells_code(command: str, code: int) -> None:
-    """127 where there is none, 126 where it is no program; one line that names it."""
+    """127 if there is none, 126 if it is not a program; one line that names it."""
     with pytest.raises(Refusal) as refusal:
         main.resolve(command, "/usr/bin:/bin")
     assert refusal.value.code == code

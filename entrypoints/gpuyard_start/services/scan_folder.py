@@ -108,7 +108,7 @@ def add_jupyter(
 
 
 def add_memory(scan: Path) -> None:
-    """The service that reports processes ended for want of memory."""
+    """The service that reports processes ended because memory ran out."""
     add(scan, "memory")
 
 

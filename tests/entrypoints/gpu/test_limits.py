@@ -42,7 +42,7 @@ def first_version(quota: str) -> dict[str, str]:
 def test_a_quota_is_rounded_up_to_processors(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], expected: int | None
 ) -> None:
-    """And says nothing where it is no limit on a machine of eight."""
+    """And says nothing if it does not limit a machine of eight."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert limits.processors(group(tmp_path, files)) == expected
 
@@ -107,7 +107,7 @@ def test_a_driver_that_is_gone_is_a_fault() -> None:
 
 
 def test_the_first_notebook_is_never_written_over(tmp_path: Path) -> None:
-    """Only lost+found may lie there; a folder that is gone is no error."""
+    """Only lost+found may lie there; a missing folder is not an error."""
     (tmp_path / "lost+found").mkdir()
     assert welcome_notebook.greet(tmp_path)
     assert (tmp_path / welcome_notebook.NOTEBOOK.name).read_bytes() == welcome_notebook.NOTEBOOK.read_bytes()

@@ -91,7 +91,7 @@ def test_a_missing_helper_node_is_named(stub: Path, devices: Path) -> None:
 
 
 def test_a_driver_library_without_a_device_is_a_partial_sign(stub: Path, tmp_path: Path) -> None:
-    """A library that was mounted alone is no GPU."""
+    """A mounted library alone is not a GPU."""
     assert "but no device node" in ask(stub, tmp_path, "100")
 
 

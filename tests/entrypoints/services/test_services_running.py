@@ -149,7 +149,7 @@ def test_a_stop_takes_two_seconds_at_most(run_container: Any, key: KeyPair) -> N
 
 
 def test_a_container_that_was_killed_starts_again(run_container: Any, key: KeyPair) -> None:
-    """What the first start left behind is no hindrance, and the host key is the same."""
+    """What the first start left behind does not get in the way, and the host key is the same."""
     environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
     with run_container(None, environment=environment, ports=PORTS) as container:
         wait_for(lambda: greeting(host_port(container, 2222)))

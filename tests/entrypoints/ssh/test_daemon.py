@@ -96,6 +96,6 @@ def test_a_folder_for_host_keys_that_keeps_none_is_refused(tmp_path: Path) -> No
 
 
 def test_a_folder_that_cannot_be_made_is_not_writable() -> None:
-    """Where the parent is no folder, the answer is no, not an error."""
+    """If the parent is not a folder, the answer is no, not an error."""
     assert not daemon.writable(Path("/dev/null/ssh"))
     assert os.access("/dev/null", os.F_OK)

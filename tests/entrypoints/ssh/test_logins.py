@@ -224,7 +224,7 @@ def test_a_key_file_that_cannot_be_read_is_refused_with_the_ways_out(run: Any, k
 
 
 def test_without_port_22_ssh_answers_on_2222_and_says_so(run_container: Any, key: KeyPair) -> None:
-    """Port 22 is best effort: under host networking it is seldom to be had."""
+    """Port 22 is best effort: with host networking it is seldom free."""
     environment = {"SSH_PUBLIC_KEY": key.public, "GPUYARD_SERVICES": "ssh"}
     sysctls = {"net.ipv4.ip_unprivileged_port_start": "1024"}
     with run_container(None, environment=environment, ports=PORTS, sysctls=sysctls) as container:
