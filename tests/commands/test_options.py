@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from gpuyard.acceptance.differences import Side
 from gpuyard.cli import main
 from gpuyard.commands.using import list_
+from gpuyard.errors import UserError
+from gpuyard.image import build as building
 from gpuyard.image import sizes
+from tests.acceptance.test_any_image import Engine
 
 
 def call(*words: str) -> int:
@@ -105,3 +112,97 @@ def test_tables_are_written_on_demand(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert not written
     assert call("list", "--write-tables") == 0
     assert len(written) == 1
+
+
+def test_a_build_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """--base, --no-cache, --builder and --offline reach the builder."""
+    asked: list[tuple[object, ...]] = []
+
+    def build(_product: object, *arguments: object) -> building.Built:
+        asked.append(arguments)
+        return building.Built(("t",), "sha256:1", 1, 1, 0.0)
+
+    monkeypatch.setattr("gpuyard.image.build.build", build)
+    assert call("build") == 0
+    assert call("build", "--base", "bootstrap", "--no-cache", "--builder", "dockerfile", "--offline") == 0
+    assert asked == [("auto", False, "layers", False), ("bootstrap", True, "dockerfile", True)]
+
+
+def test_a_build_says_its_whole_time_and_what_comes_next(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not the time of the last step; and commands that work when pasted."""
+
+    def build(*_arguments: object) -> building.Built:
+        time.sleep(1.1)
+        return building.Built(("t",), "sha256:1", 1, 1, 0.0)
+
+    monkeypatch.setattr("gpuyard.image.build.build", build)
+    assert call("build", "2.9", "--image", "runtime") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"time +1 s", said)
+    assert "gpuyard verify 2.9 --image runtime" in said
+
+
+def test_verify_builds_unless_it_is_told_not_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """--no-build takes the image as it is."""
+    built: list[object] = []
+
+    def prove(*_arguments: object) -> object:
+        raise UserError("suite-without-report", "ended here")
+
+    monkeypatch.setattr("gpuyard.engine.daemon.ensure", lambda: None)
+    monkeypatch.setattr("gpuyard.engine.daemon.client", Engine)
+    monkeypatch.setattr("gpuyard.image.build.ensure", built.append)
+    monkeypatch.setattr("gpuyard.commands.using.verify.prove", prove)
+    words = ("verify", "--gpus", "none", "--report-dir", str(tmp_path))
+    assert (call(*words, "--no-build"), len(built)) == (1, 0)
+    assert (call(*words), len(built)) == (1, 1)
+    assert (call(*words, "--build"), len(built)) == (1, 2)
+
+
+def test_verify_takes_a_reference_by_its_own_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """As --image does with a tag: a line beside it is refused."""
+    assert call("verify", "2.9", "--image-ref", "a") == 2
+    assert "error[line-beside-reference]: a " in capsys.readouterr().err
+
+
+def test_a_dry_run_starts_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the line is printed; an engine that is not there is not started."""
+    monkeypatch.setattr("gpuyard.engine.daemon.answers", lambda: False)
+    monkeypatch.setattr("gpuyard.engine.daemon.ensure", lambda: pytest.fail("the engine was asked"))
+    assert call("run", "--dry-run", "--gpus", "none") == 0
+    assert capsys.readouterr().out.startswith("docker run ")
+
+
+def test_a_rehearsed_pipeline_runs_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its steps are printed."""
+    monkeypatch.setattr("gpuyard.engine.daemon.ensure", lambda: pytest.fail("the engine was asked"))
+    assert call("pipeline", "--registry", "127.0.0.1:1/a", "--dry-run") == 0
+    assert "gpuyard publish" in capsys.readouterr().out
+
+
+def test_a_page_is_made_of_the_report_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--report, and of the image that is named."""
+    asked: list[str] = []
+    monkeypatch.setattr("gpuyard.engine.daemon.ensure", lambda: None)
+    monkeypatch.setattr("gpuyard.image.build.find", lambda product: asked.append(product.image))
+    monkeypatch.setattr(
+        "gpuyard.commands.publishing.page.side", lambda _table, name: Side(name, {"packages": {}}, "sha256:1")
+    )
+    assert call("page", "2.9", "--image", "runtime", "--report", "/none.json") == 1
+    assert (asked, "/none.json" in capsys.readouterr().err) == (["runtime"], True)
+
+
+def test_a_check_of_the_catalogue_fails_where_the_index_has_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without --check the difference is only shown."""
+    place = "gpuyard.commands.building.update."
+    for name, value in (
+        ("offered", lambda _package: ()),
+        ("proposals", lambda *_offers: [SimpleNamespace(line="9.9")]),
+        ("apply", lambda text, _found: text),
+    ):
+        monkeypatch.setattr(place + name, value)
+    assert (call("update"), call("update", "--check")) == (0, 1)
