@@ -185,7 +185,7 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _drop_stdout() -> None:
-    """After its reader has left, so that Python's own flush at the end does not complain."""
+    """Discard further output once its reader has left, so that Python's flush at exit raises nothing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -202,7 +202,7 @@ def _absent(name: str) -> Finding:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends the checks as Ctrl-C does; afterwards it is what it was."""
+    """Let SIGTERM end the checks as Ctrl-C does, and restore its handler afterwards."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield

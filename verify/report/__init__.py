@@ -1,1 +1,1 @@
-"""A run's report, a dict of ``schema.json``'s shape, as terminal table, JUnit XML and web page."""
+"""A run's report as data (``report.Report``, ``schema.json``), terminal table, JUnit XML and web page."""

@@ -28,7 +28,7 @@ class UnwritableReport(Exception):
 
 @dataclass(frozen=True)
 class Output:
-    """The files to write and how to talk meanwhile."""
+    """The files to write, and whether progress and colours are shown."""
 
     files: Tuple[Tuple[str, Render], ...]
     quiet: bool
@@ -91,7 +91,7 @@ def _to_html(report: Report) -> str:
 
 
 def _try(path: Path) -> None:
-    """Prove that the file can be written without leaving anything behind."""
+    """Raise UnwritableReport unless the file can be written; leave nothing behind."""
     try:
         if path.exists():
             with path.open("ab"):

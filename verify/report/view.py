@@ -22,7 +22,7 @@ class Section:
         return sum(row.verdict.status.value == status for row in self.rows)
 
     def status(self) -> str:
-        """The worst that counts: a failure, a doubt, a required check that was skipped, else pass."""
+        """The worst status that counts: fail, unknown, a required check that was skipped, else pass."""
         present = {row.verdict.status.value for row in self.rows}
         for status in ("fail", "unknown"):
             if status in present:
@@ -52,18 +52,18 @@ def outcome(report: Report) -> str:
 
 
 def required_by(report: Report) -> str:
-    """What makes the marked checks required: a profile, or the names that this run was given."""
-    return "--only: named there, or needed by what is" if report.profile == "only" else f"profile {report.profile}"
+    """What makes the marked checks required: a profile, or the names after --only."""
+    return "--only, and what those checks need" if report.profile == "only" else f"profile {report.profile}"
 
 
 def needs_words(row: Finding) -> bool:
-    """Whether expectation and remedy belong beside what was observed."""
+    """Whether expectation and remedy are shown beside what was observed."""
     status = row.verdict.status
     return status in (Status.FAIL, Status.UNKNOWN) or (status is Status.SKIP and row.required)
 
 
 def same_skip(rows: Sequence[Finding], index: int) -> str:
-    """The check above that was skipped for the very same reason; empty when there is none."""
+    """The check above that was skipped for the same reason, or empty."""
     row = rows[index]
     if row.verdict.status is not Status.SKIP:
         return ""

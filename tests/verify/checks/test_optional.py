@@ -103,3 +103,22 @@ def test_an_import_that_hangs_is_a_doubt_that_counts(site: Path, monkeypatch: py
     monkeypatch.setattr("verify.checks.image.optional.IMPORT_SECONDS", 0.2)
     lacking(package(site / "slow", "import time\ntime.sleep(60)\n") / "_C.so", "libother.so.7")
     assert judge().status is Status.FAIL
+
+
+def test_a_fault_names_the_package_to_uninstall(site: Path) -> None:
+    """With the name that its records give, so that the command works as printed."""
+    lacking(package(site / "ops") / "_C.so", "libcudart.so.88")
+    info = site / "fast_ops-3.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fast-ops\nVersion: 3.0\n")
+    (info / "RECORD").write_text("ops/_C.so,,\nops/__init__.py,,\n")
+    assert judge().remedy.endswith("uv pip uninstall fast-ops")
+
+
+def test_a_second_copy_of_cuda_is_whoever_installed_it() -> None:
+    """The image's own pair is the image's."""
+    ours, theirs = "/s/some_pkg/libnccl.so.2", "/s/other/libnccl.so.2"
+    for brought, owner in (("other 1.0", Owner.START), ("torch 9.9.9", Owner.IMAGE)):
+        owners = {ours: "Some_Pkg 1.2", theirs: brought}
+        copies = {"libnccl.so.2": [f"{path} ({name})" for path, name in owners.items()]}
+        assert native.evaluate_copies({"owners": owners, "copies": copies}, CLAIMS).owner is owner

@@ -104,7 +104,7 @@ _check = partial(Check, group="network", level=Level.CONTAINER, isolation=Isolat
 CHECKS: List[Check] = [
     _check(
         id="hostname",
-        title="The own hostname is no loopback",
+        title="The own hostname is not a loopback address",
         probe=probe_hostname,
         evaluate=evaluate_hostname,
         why="Ranks tell each other their hostname's address; the loopback leads nowhere, and torch only warns.",

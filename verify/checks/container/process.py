@@ -49,7 +49,7 @@ def evaluate_threads(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def probe_nvcc() -> Facts:
-    """Ask nvcc for its release, and read the architectures that builds are told."""
+    """Ask nvcc for its release, and read the architectures that builds are asked for."""
     path = shutil.which("nvcc") or next((str(p) for p in (Path("/usr/local/cuda/bin/nvcc"),) if p.exists()), "")
     text = ""
     if path:
@@ -65,7 +65,7 @@ def probe_nvcc() -> Facts:
 
 
 def evaluate_nvcc(facts: Facts, claims: Claims) -> Verdict:
-    """Three CUDA versions are told apart here: the driver's, the toolkit's and torch's."""
+    """There are three CUDA versions: the driver's, the toolkit's and torch's. The last two must agree."""
     built = str(facts["torch_cuda"])
     expected = f"no nvcc, or one of CUDA {built}; TORCH_CUDA_ARCH_LIST for builds without a GPU"
     if facts["path"] and not facts["release"]:

@@ -104,7 +104,7 @@ CHECKS: List[Check] = [
         probe=probe_shm,
         evaluate=evaluate_shm,
         why=(
-            "DataLoader workers hand batches over through /dev/shm, and docker gives 64 MB unless told otherwise:"
+            "DataLoader workers hand batches over through /dev/shm, and docker gives 64 MB by default:"
             " 'Bus error' or 'No space left on device'."
         ),
         repairs=(remedies.SHM,),

@@ -47,7 +47,7 @@ def lies_over(environment: Path, prefix: str) -> bool:
 
 
 def evaluate_python(facts: Facts, claims: Claims) -> Verdict:
-    """torch in another interpreter than ``python`` starts is a known way to ship a wrong image."""
+    """Images have shipped torch in another interpreter than the one that ``python`` starts."""
     if not inside(claims):
         return skipped(NOT_AN_IMAGE)
     want, have = claimed_version(claims, "python"), str(facts["version"])
@@ -58,7 +58,7 @@ def evaluate_python(facts: Facts, claims: Claims) -> Verdict:
         return passed(text, f"Python {want}")
     if facts["on_path"] and facts["on_path"] != facts["prefix"]:
         text = f"python on PATH is in {facts['on_path']}, the suite runs in {facts['prefix']}"
-        remedy = "leave /opt/venv/bin first in PATH"
+        remedy = "export PATH=/opt/venv/bin:$PATH"
         return failed(text, "one Python", remedy, Owner.START)
     return passed(f"Python {have} in {facts['prefix']}", f"Python {want}")
 
@@ -110,12 +110,17 @@ def evaluate_user_site(facts: Facts, claims: Claims) -> Verdict:
     if not inside(claims):
         return skipped(NOT_AN_IMAGE)
     if facts["on_path"]:
-        remedy = "set PYTHONNOUSERSITE=1 (the image does; something took it away)"
+        remedy = "export PYTHONNOUSERSITE=1 (the image sets it, and something unset it)"
         text = f"packages in {facts['folder']} shadow the image's"
         return failed(text, "no user site on the path", remedy, Owner.START)
     if facts["shadows"]:
         text = f"PYTHONPATH puts {listed(facts['shadows'])} before the image's"
-        return failed(text, "nothing of torch's by PYTHONPATH", "unset PYTHONPATH, or take the folder out", Owner.START)
+        return failed(
+            text,
+            "nothing in PYTHONPATH that hides the image's torch or NumPy",
+            "unset PYTHONPATH, or remove the folder from it",
+            Owner.START,
+        )
     path = f"; PYTHONPATH={facts['pythonpath']}" if facts["pythonpath"] else ""
     return passed(f"user site is off{path}", "no user site on the path")
 
@@ -182,7 +187,9 @@ def evaluate_loader_path(facts: Facts, _claims: Claims) -> Verdict:
     if wrong:
         by_variable = any(place in facts["variable"].split(":") for place in wrong)
         owner = Owner.START if by_variable else Owner.IMAGE
-        remedy = "take it out of LD_LIBRARY_PATH" if by_variable else "remove it from /etc/ld.so.conf.d; ldconfig"
+        remedy = (
+            "take it out of LD_LIBRARY_PATH" if by_variable else "remove it from /etc/ld.so.conf.d, then run ldconfig"
+        )
         return failed(f"on the loader path: {listed(wrong)}", expected, remedy, owner)
     return passed(f"LD_LIBRARY_PATH={facts['variable'] or '(unset)'}", expected)
 
@@ -211,7 +218,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="user-site",
-        title="No packages of the user's home",
+        title="No packages from the user's home",
         probe=probe_user_site,
         evaluate=evaluate_user_site,
         why="A home mounted from the host brings its ~/.local along, whose packages shadow the image's.",
@@ -230,7 +237,7 @@ CHECKS: List[Check] = [
     ),
     _check(
         id="loader-path",
-        title="No stubs, no compat for the loader",
+        title="No stub or compat folder on the loader's path",
         probe=probe_loader_path,
         evaluate=evaluate_loader_path,
         isolation=Isolation.CHILD,

@@ -27,14 +27,14 @@ MODULES = {
     "accelerate": "accelerate.state",
     "ipykernel": "ipykernel",
 }
-"""Distribution to the module that loads its compiled parts; every other one goes to the same of the two sides."""
+"""Each distribution with the module that loads its compiled parts; two children import every other one each."""
 SIDES = 2
 TIMEOUT, ALONE = 50.0, 15.0
 EXPECTED = "every one of them that is installed can be imported"
 
 
 def probe() -> Facts:
-    """Import them, side by side in two children that have torch already; keep what goes wrong and what is warned of."""
+    """Import them in two children that have torch already, side by side, and keep errors and warnings."""
     have = installed()
     here = [name for name in MODULES if name in have]
     imported: Dict[str, Dict[str, Any]] = {}
@@ -49,7 +49,7 @@ def _share(names: Sequence[str], side: int, sides: int, _port: int) -> Dict[str,
 
 
 def _alone(name: str) -> Dict[str, Any]:
-    """The same for one of a side that died: which of them it was is seen only one by one."""
+    """One import by itself, to find out which of them killed its side."""
     outcome = run_forked(partial(_import, MODULES[name]), ALONE)
     if outcome.facts is not None:
         return outcome.facts
@@ -68,7 +68,7 @@ def _import(module: str) -> Dict[str, Any]:
 
 
 def evaluate(facts: Facts, _claims: Claims) -> Verdict:
-    """Pass if all came; warnings are shown, because the first of them is often the reason for the next failure."""
+    """Pass if all can be imported; warnings are shown, because one of them often explains the next failure."""
     imported: Dict[str, Dict[str, Any]] = facts["imported"]
     if not imported:
         return skipped(f"none of {listed(MODULES, len(MODULES))} is installed")

@@ -1,4 +1,4 @@
-"""What the loader was told and what it really mapped: /proc/self/maps after torch's import, decoys before it."""
+"""What variables ask the loader for, before torch is imported, and what it really mapped afterwards."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CUDA_LIBRARY = re.compile(
     r"\.so\.\d+"
 )
 OWN_COPY = "/triton/backends/"
-"""Triton loads its profiler's library by full path, so that copy decides for nobody else."""
+"""Triton loads its profiler's library by full path, so that copy is used by nothing else."""
 TOOLKITS = "cuda*/lib64"
 
 
@@ -80,7 +80,7 @@ def cached_names() -> Set[str]:
 
 
 def unmet(libraries: Sequence[Library], known: Set[str]) -> Dict[str, List[str]]:
-    """File to the names it needs that are nowhere; the driver's come from the host and don't count."""
+    """Each file with the names it needs that are nowhere; the driver's come from the host and don't count."""
     found = {}
     for library in libraries:
         missing = [name for name in library.needed if name not in known and not OF_THE_DRIVER.fullmatch(name)]
@@ -139,7 +139,9 @@ def evaluate_needed(facts: Facts, claims: Claims) -> Verdict:
     vital = {path: names for path, names in missing.items() if _is_vital(path, names, facts)}
     if vital:
         text = listed((f"{_short(path)} needs {', '.join(names)}" for path, names in sorted(vital.items())), 3)
-        remedy = "reinstall the package built for this torch and CUDA, or uninstall it: pip uninstall NAME"
+        remedy = "install the build for this torch and CUDA, or uninstall it: uv pip uninstall " + _distributions(
+            vital, facts
+        )
         owner = _installer(vital, facts, claims)
         return failed(f"{len(vital)} files lack a library: {text}", expected, remedy, owner, unmet=vital)
     extra = f"; {len(missing)} optional plug-ins and variants lack a library, and nothing needs them" if missing else ""
@@ -153,24 +155,32 @@ def _is_vital(path: str, names: Sequence[str], facts: Facts) -> bool:
 
 
 def _installer(paths: Iterable[str], facts: Facts, claims: Claims) -> Owner:
-    """The image for what its locked packages brought, else whoever installed the files."""
+    """The image where its locked packages brought all of the files, else whoever installed the others."""
     named = {normalised((facts.get("owners") or {}).get(path, "").split(" ")[0]) for path in paths}
     lock = locked_versions(claims)
-    return Owner.START if lock and not named & set(lock) else Owner.IMAGE
+    return Owner.START if lock and named - set(lock) else Owner.IMAGE
+
+
+def _distributions(paths: Iterable[str], facts: Facts) -> str:
+    """The packages that brought the files, as pip takes them; NAME where no record names one."""
+    owned = [(facts.get("owners") or {}).get(path, "") for path in paths]
+    return " ".join(sorted({owner.split(" ")[0] for owner in owned if owner and not owner.startswith("no ")})) or "NAME"
 
 
 def _short(path: str) -> str:
     return re.sub(r".*/(site|dist)-packages/", "", path)
 
 
-def evaluate_copies(facts: Facts, _claims: Claims) -> Verdict:
-    """With two copies, the one that is loaded first decides for everybody."""
+def evaluate_copies(facts: Facts, claims: Claims) -> Verdict:
+    """With two copies of a library, all packages get the one that is loaded first."""
     copies: Mapping[str, List[str]] = facts["copies"]
     if copies:
         text = "; ".join(f"{name}: {listed(paths, 3)}" for name, paths in list(copies.items())[:3])
         more = f"; and {len(copies) - 3} more libraries" if len(copies) > 3 else ""
         remedy = "uninstall the package that torch does not require (its name stands beside the file)"
-        return failed(text + more, "each CUDA library once", remedy, Owner.IMAGE, copies=copies)
+        files = [path.partition(" (")[0] for paths in copies.values() for path in paths]
+        owner = _installer(files, facts, claims)
+        return failed(text + more, "each CUDA library once", remedy, owner, copies=copies)
     return passed("each CUDA library is here once", "each CUDA library once")
 
 

@@ -15,7 +15,7 @@ from verify.verdicts import NOT_AN_IMAGE, failed, inside, listed, passed, skippe
 FRESH = "or start a fresh container from the image"
 TRIO = ("torch", "torchvision", "torchaudio")
 CORE = re.compile(r"torch|torchvision|torchaudio|triton|nvidia-[\w-]+")
-"""What the image is about: swapping one of these makes another image of it."""
+"""What an image is chosen for: with another version of one of these it is another image."""
 OF_TORCH = re.compile(r"(?i)(?<![\w.-])(torch|torchvision|torchaudio|triton|nvidia-[\w-]+)(?![\w-])")
 """A sentence of ``broken_requirements`` that has one of these on either side."""
 
@@ -56,7 +56,7 @@ def who_changed(names: Iterable[str], facts: Facts, claims: Claims) -> Owner:
 
 
 def evaluate_versions(facts: Facts, claims: Claims) -> Verdict:
-    """The tag, the labels and the packages must be one truth."""
+    """Tag, labels and packages must name the same versions."""
     if not inside(claims):
         return skipped(NOT_AN_IMAGE)
     have: Mapping[str, str] = facts["installed"]
@@ -78,7 +78,7 @@ def repair(packages: Mapping[str, str]) -> str:
 
 
 def evaluate_lock(facts: Facts, claims: Claims) -> Verdict:
-    """pip replaces locked packages without a word when something else asks for it.
+    """pip silently replaces locked packages when another package asks for it.
 
     A package that was moved on purpose, with every requirement still met, is a note; torch, its siblings and NVIDIA's
     libraries are the image, so they fail whatever the requirements say.
@@ -189,7 +189,7 @@ CHECKS: List[Check] = [
         title="Installed packages equal the lock",
         probe=probe_packages,
         evaluate=evaluate_lock,
-        why="pip replaces locked packages, torch among them, without a word when another package asks for it.",
+        why="pip silently replaces locked packages, torch among them, when another package asks for it.",
         repairs=("uv pip install --no-deps --reinstall NAME==VERSION (the finding names them)", remedies.FRESH),
         needs_claims=True,
     ),
