@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpuyard.errors import UserError
+from gpuyard.image import oci
 from gpuyard.image.facts import Tags
 from gpuyard.image.source import Source
 from gpuyard.publish import evidence
@@ -86,7 +87,7 @@ def send(publication: Publication, done: Done, tell: Tell) -> None:
     """Sends the image unless it is there. Raises UserError unless the registry then has the same manifest."""
     source, repository = publication.source, publication.repository
     if repository.resolve(source.digest) is None:
-        tell(f"sending {source.digest[:19]} ({source.size / 1e9:.2f} GB at most) to {repository}")
+        tell(f"sending {oci.short(source.digest)} ({source.size / 1e9:.2f} GB at most) to {repository}")
         done.blobs = repository.push(source.layout, source.digest, source.size)
     if repository.manifest(source.digest) != source.manifest:
         raise UserError(
@@ -139,7 +140,7 @@ def sign(
         return
     for digest in (publication.source.digest, *(document.attached(referrers) for document in documents)):
         if publication.signer.ensure(publication.repository, digest):
-            tell(f"signed {digest[:19]}")
+            tell(f"signed {oci.short(digest)}")
             done.signed += 1
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuyard import paths
 from gpuyard.errors import UsageError, UserError
 from gpuyard.image.oci import INDEX, MANIFEST
 from gpuyard.image.source import Source
@@ -180,6 +181,22 @@ def test_an_unverified_image_is_refused_without_a_word_to_the_registry(tmp_path:
     assert f"{tmp_path}/reports/" in done.stderr
     assert "&& gpuyard verify 9.9 --image workbench --no-build" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_report_is_found_from_another_folder(
+    host: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkout's reports are searched too; a folder that was named is the only one."""
+    digest = small.layout(tmp_path)
+    monkeypatch.setattr(paths, "REPORTS", tmp_path / "checkout" / "reports")
+    small.write(paths.REPORTS, small.report(digest))
+    (tmp_path / "elsewhere").mkdir()
+    given = ["--registry", f"{host}/{name}", "--layout", str(tmp_path / "layout"), "--dry-run"]
+    done = gpuyard("publish", *given, folder=tmp_path / "elsewhere")
+    assert done.returncode == 0, done.stderr
+    named = gpuyard("publish", *given, "--report-dir", "mine", folder=tmp_path / "elsewhere")
+    assert named.returncode == 1
+    assert f"no report in {tmp_path}/elsewhere/mine/ is" in named.stderr
 
 
 def test_uncommitted_changes_are_not_published(tmp_path: Path) -> None:

@@ -122,6 +122,18 @@ def test_the_image_gets_the_whole_project_but_for_junk(project: Path) -> None:
         assert left_out(path), path
 
 
+def test_index_and_certificates_reach_the_build_as_secrets(project: Path) -> None:
+    """Compose hands on the files that variables of this machine name, or empty ones; the Dockerfile mounts each."""
+    compose = yaml.safe_load((project / "compose.yaml").read_text())
+    secrets = compose["services"]["cpu"]["build"]["secrets"]
+    assert {name: compose["secrets"][name]["file"] for name in secrets} == {
+        "pip": "${PIP_CONFIG_FILE:-/dev/null}",
+        "ca": "${SSL_CERT_FILE:-/dev/null}",
+    }
+    text = (project / "Dockerfile").read_text()
+    assert all(f"--mount=type=secret,id={name}," in text for name in secrets)
+
+
 def test_an_image_has_its_own_labels(project: Path, table: Catalogue) -> None:
     """Every OCI label that ours sets is set again: none of ours is claimed for an image that is another."""
     text = (project / "Dockerfile").read_text()

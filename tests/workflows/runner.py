@@ -59,8 +59,10 @@ def folders() -> list[str]:
     text = Path("/etc/pip.conf").read_text() if Path("/etc/pip.conf").exists() else ""
     user = Path.home() / ".config" / "pip" / "pip.conf"
     text += user.read_text() if user.exists() else ""
-    words = [word.removeprefix("file://") for word in text.split()]
-    return [word for word in words if word.startswith("/") and Path(word).is_dir()]
+    words = [Path(word.removeprefix("file://")) for word in text.split()]
+    found = [word for word in words if word.is_absolute() and word.is_dir()]
+    # The files of a simple index lie beside it.
+    return [str(word.parent if word.name == "simple" else word) for word in found]
 
 
 def make(root: Path) -> Runner:

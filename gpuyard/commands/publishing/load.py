@@ -44,5 +44,5 @@ def adopt(source: Source, store: Store) -> None:
         digest = str(layer["digest"])
         if not store.whole(digest, int(layer["size"])):
             with store.part() as part:
-                shutil.copyfile(source.layout / "blobs" / digest.replace(":", "/"), part)
+                shutil.copyfile(source.layout / oci.blob_path(digest), part)
                 store.keep(part, digest)
