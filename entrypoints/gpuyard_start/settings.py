@@ -138,7 +138,7 @@ FOREIGN = {
     "GEN_CERT": "JUPYTER_CERTFILE",
 }
 _OFF = ("", "no", "false", "0")
-_OURS = ("GPUYARD_", "JUPYTER_", "SSH_PUBLIC", "PUBLIC_KEY")
+_OURS = ("GPUYARD_", "JUPYTER_", "SSH_", "PUBLIC_KEY")
 
 
 def foreign(env: dict[str, str]) -> Notice | None:

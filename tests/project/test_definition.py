@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from gpuyard import paths
 from gpuyard.catalogue.table import Catalogue
 from gpuyard.errors import UserError
 from gpuyard.project import definition
@@ -80,3 +82,9 @@ def test_a_folder_whose_name_no_image_can_have_needs_another(tmp_path: Path, tab
     with pytest.raises(UserError) as error:
         definition.load(folder, table)
     assert error.value.id == "project-name"
+
+
+def test_every_field_is_documented() -> None:
+    """docs/own-project.md has a row for each, and no other."""
+    page = (paths.ROOT / "docs" / "own-project.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(definition.Settings.model_fields)
