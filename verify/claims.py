@@ -1,4 +1,4 @@
-"""Reads what the image says of itself and the tables generated from the catalogue."""
+"""Reads the image's claims, and the tables generated from the catalogue."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Facts = Mapping[str, Any]
 
 
 class Status(str, Enum):
-    """The answer of a check. Only PASS counts for a check that a run requires."""
+    """The result of a check. A required check must be PASS."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -70,7 +70,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claims:
-    """What this image says of itself (/etc/gpuyard/image.json), empty outside an image.
+    """What this image claims (/etc/gpuyard/image.json); empty outside an image.
 
     ``image`` is the parsed file. ``tables`` is ``verify/tables.json``: driver, GPU and line
     tables generated from the catalogue.

@@ -10,22 +10,22 @@ NOT_AN_IMAGE = "not inside a gpuyard image (no /etc/gpuyard/image.json), so ther
 
 
 def passed(observed: str, expected: str = "", **data: Any) -> Verdict:
-    """The link holds; ``observed`` still says what was measured."""
+    """A pass; ``observed`` says what was measured."""
     return Verdict(Status.PASS, observed, expected, data=data)
 
 
 def failed(observed: str, expected: str, remedy: str, owner: Owner, **data: Any) -> Verdict:
-    """The link is broken, and who has to do what about it."""
+    """A failure: who has to act, and what to do."""
     return Verdict(Status.FAIL, observed, expected, remedy, owner, data)
 
 
 def skipped(reason: str, remedy: str = "") -> Verdict:
-    """The check does not apply here."""
+    """A skip: the check does not apply here."""
     return Verdict(Status.SKIP, reason, remedy=remedy)
 
 
 def inapplicable(reason: str, remedy: str = "") -> Verdict:
-    """The check makes no sense on this hardware: a skip that nobody requires unless the check was asked for by name."""
+    """A skip on hardware that cannot do it; required only if the check was asked for by its id."""
     return Verdict(Status.SKIP, reason, remedy=remedy, data={"inapplicable": True})
 
 

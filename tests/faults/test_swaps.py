@@ -79,6 +79,11 @@ def spoilt(run_container: Runner, index: Path) -> Iterator[Spoilt]:
         yield Spoilt(container)
 
 
+def failing_owners(found: dict[str, dict[str, Any]]) -> set[str]:
+    """Who has to act on the checks that failed."""
+    return {finding["owner"] for check, finding in found.items() if check and finding["status"] == "fail"}
+
+
 def test_a_tag_that_says_another_torch_is_found(spoilt: Spoilt) -> None:
     """Claims of one version over the packages of another, as an image that was tagged wrong has them (B22)."""
     claims = json.dumps({"versions": {"torch": "99.0+cu999", "cuda": "99.9"}, "packages": {"torch": "99.0"}})
@@ -86,7 +91,7 @@ def test_a_tag_that_says_another_torch_is_found(spoilt: Spoilt) -> None:
     found = spoilt.verify("torch-versions,lock,one-torch", GPUYARD_IMAGE_JSON="/tmp/image.json")
     assert [found[check]["status"] for check in ("torch-versions", "lock", "one-torch")] == ["fail"] * 3
     assert found["torch-versions"]["expected"] == "torch 99.0+cu999"
-    assert found["torch-versions"]["owner"] == "image"
+    assert failing_owners(found) == {"image"}
     assert "CUDA 99.9" in found["one-torch"]["expected"]
 
 
@@ -109,6 +114,7 @@ def test_a_torch_that_a_later_build_step_installed_is_found(spoilt: Spoilt, line
     assert "99.0 is a CPU build" in found["one-torch"]["observed"]
     assert "needs torch" in found["pip-check"]["observed"]
     assert "uv pip install --no-deps --reinstall torch==" in found["lock"]["remedy"]
+    assert failing_owners(found) == {"container start"}
 
 
 def test_a_torch_that_uv_run_synchronised_is_found(spoilt: Spoilt) -> None:
@@ -119,6 +125,7 @@ def test_a_torch_that_uv_run_synchronised_is_found(spoilt: Spoilt) -> None:
     found = spoilt.verify("lock,torch-versions")
     assert "torch is 99.0 instead of" in found["lock"]["observed"]
     assert found["torch-versions"]["status"] == "fail"
+    assert failing_owners(found) == {"container start"}
 
 
 def test_a_torchvision_of_another_torch_is_found(spoilt: Spoilt) -> None:
@@ -128,6 +135,7 @@ def test_a_torchvision_of_another_torch_is_found(spoilt: Spoilt) -> None:
     found = spoilt.verify("torchvision-nms,torch-versions")
     assert "torchvision is 99.0" in found["torch-versions"]["observed"]
     assert "operator torchvision::nms does not exist" in found["torchvision-nms"]["observed"]
+    assert failing_owners(found) == {"container start"}
 
 
 def test_a_numpy_that_torch_cannot_use_is_found(spoilt: Spoilt) -> None:
@@ -138,3 +146,4 @@ def test_a_numpy_that_torch_cannot_use_is_found(spoilt: Spoilt) -> None:
     assert found["torch-import"]["status"] == "pass"
     assert found["numpy-bridge"]["status"] == "fail"
     assert "Numpy is not available" in found["numpy-bridge"]["observed"]
+    assert failing_owners(found) == {"container start"}

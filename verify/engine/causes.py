@@ -1,4 +1,4 @@
-"""Who has to act on a consequence: whoever has to act on its cause."""
+"""Gives each consequence the owner of its cause."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _root(check: str, explained: Mapping[str, Sequence[str]], failed: Dict[str, 
 
 
 def unrequired(findings: Sequence[Finding], named: FrozenSet[str]) -> List[Finding]:
-    """The findings; what makes no sense on this hardware is not required, unless it was asked for by its id."""
+    """The findings; a check that this hardware cannot do is required only if it was asked for by its id."""
     return [
         replace(f, required=False) if f.verdict.data.get("inapplicable") and f.check not in named else f
         for f in findings

@@ -1,4 +1,4 @@
-"""Ends a run at once where a required GPU is not there: nothing that could still run would change the answer."""
+"""Ends a run at once where a required GPU is missing: no other check could change the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REMEDY = "to run it without a GPU: verify --profile cpu"
 
 
 def without_required_gpu(plan: Plan) -> List[Finding]:
-    """The findings of a plan that requires a GPU where there is no sign of one; empty where the plan can run."""
+    """The findings of a plan that requires a GPU where none was given; empty where the plan can run."""
     asked = [check.id for check in plan.checks if check.id in plan.required and check.level.on_gpu]
     signs = gpu_signs() if asked else {}
     if not asked or any_sign(signs):

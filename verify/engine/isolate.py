@@ -1,4 +1,4 @@
-"""Runs a probe in a forked child of its own, where a hang, a crash or an exception becomes an answer."""
+"""Runs a probe in its own forked child and reports a hang, a crash or an exception as an outcome."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _forking = threading.Lock()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a probe: its facts, or the one of error, crash and timed_out that says why not."""
+    """The result of a probe: its facts, or one of error, crash and timed_out."""
 
     facts: Optional[Dict[str, Any]] = None
     error: str = ""
@@ -52,7 +52,7 @@ def run_here(probe: Probe) -> Outcome:
 
 
 def run_forked(probe: Probe, timeout: float) -> Outcome:
-    """Run the probe in a child that is gone, with everything it started, when this returns or raises."""
+    """Run the probe in a child; the child and everything it started have ended when this returns or raises."""
     # In memory, because a read-only container may have no folder for temporary files.
     with os.fdopen(os.memfd_create("probe-output"), "w+b") as log:
         reader, writer = os.pipe()
@@ -85,7 +85,7 @@ def die_with_parent() -> None:
 
 
 def leave_terminal(output: int) -> None:
-    """Make this process deaf to the terminal: own session, no input, output into ``output``."""
+    """Detach this process from the terminal: own session, no input, output into ``output``."""
     os.setsid()
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -139,7 +139,7 @@ def _receive(reader: int, pid: int, deadline: float) -> Optional[bytes]:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether the child has ended; it stays to be reaped, so that its number is not given away."""
+    """Whether the child has ended; it is not reaped yet, so that its pid is not reused."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

@@ -126,7 +126,7 @@ def _has(profile: Profile, check: Check) -> bool:
 
 
 def _without_package(checks: List[Check], claims: Claims) -> Set[str]:
-    """Checks of a package that is neither installed nor claimed: nobody said that it should work here."""
+    """Checks of a package that is neither installed nor claimed."""
     claimed = claims.image.get("packages") or {}
     return {
         c.id for c in checks if c.package and c.package not in claimed and importlib.util.find_spec(c.package) is None

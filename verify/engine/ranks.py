@@ -1,4 +1,4 @@
-"""Several processes at once, each with an answer, an error, a crash or a time-out of its own; never a hang."""
+"""Runs several processes at once; each returns facts, an error, a crash or a timeout."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def run_ranks(work: Work, world: int, timeout: float) -> List[Dict[str, Any]]:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """A free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 LIMITS = re.compile(r"tim(ed|e) ?out|watchdog", re.IGNORECASE)
-"""How gloo, NCCL and torch word that a collective did not end in time."""
+"""What gloo, NCCL and torch print when a collective times out."""
 
 
 def hung(outcome: Mapping[str, Any]) -> bool:
-    """Whether a rank waited in vain: it was ended, its own limit ran out, or NCCL's watchdog aborted it."""
+    """Whether a rank hung: it was ended by us, its own limit ran out, or NCCL's watchdog aborted it."""
     if outcome["timed_out"]:
         return True
     if outcome["crash"] == "SIGABRT":

@@ -80,7 +80,7 @@ def resolve(checks: List[Check], wanted: Iterable[str]) -> List[str]:
 
 
 def unknown_text(kind: str, name: str, known: Iterable[str]) -> str:
-    """One line: what was not found and what comes nearest."""
+    """One line: the unknown name and the nearest known ones."""
     options = sorted(known)
     near = difflib.get_close_matches(name, options, n=3, cutoff=0.5)
     hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(options)}"
@@ -101,7 +101,7 @@ def with_needs(checks: List[Check], ids: Iterable[str]) -> List[str]:
 
 
 def all_needs(check: Check) -> List[str]:
-    """What the check needs, with what every check needs that runs with torch, or with torch on a GPU."""
+    """The check's needs, including those that all torch checks, or all torch checks on a GPU, share."""
     implied = []
     if check.isolation is Isolation.TORCH:
         implied = [TORCH_IMPORT, TORCH_CUDA] if check.level.on_gpu else [TORCH_IMPORT]

@@ -28,7 +28,7 @@ def quiet(_number: int, _total: int, _check: Check) -> None:
 
 
 def run_checks(checks: List[Check], required: Set[str], claims: Claims, tell: Tell = quiet) -> List[Finding]:
-    """One finding per check, in order; after an interrupt the rest is found unknown, not left out."""
+    """One finding per check, in order; after an interrupt the remaining checks are unknown."""
     found: Dict[str, Finding] = {}
     seen: Dict[Probe, Outcome] = {}
     with contextlib.suppress(KeyboardInterrupt), _host(checks) as host:
@@ -76,7 +76,7 @@ def _run_one(
 
 
 def _probe(host: Optional[TorchHost], seen: Dict[Probe, Outcome], check: Check) -> Outcome:
-    """What came of the check's probe. Checks of one probe share its facts, or its hang; an error is tried again."""
+    """The outcome of the check's probe. Checks with the same probe share its facts or its hang; an error is retried."""
     before = seen.get(check.probe)
     if before is None or not (before.facts is not None or before.timed_out):
         seen[check.probe] = _run_probe(host, check)
@@ -92,7 +92,7 @@ def _run_probe(host: Optional[TorchHost], check: Check) -> Outcome:
 
 
 def blocker(check: Check, found: Dict[str, Finding]) -> Optional[Verdict]:
-    """Why the check cannot mean anything now: the first of its needs that did not pass."""
+    """The verdict of a check whose needs did not pass: the first of them decides."""
     for need in all_needs(check):
         finding = found.get(need)
         if finding is None or finding.verdict.status is Status.PASS:
@@ -111,7 +111,7 @@ def blocker(check: Check, found: Dict[str, Finding]) -> Optional[Verdict]:
 
 
 def judge(check: Check, outcome: Outcome, claims: Claims) -> Verdict:
-    """The check's verdict on the facts; without facts the honest answer is unknown."""
+    """The check's verdict on the facts; unknown without facts."""
     again = f"run it alone: verify --only {check.id}"
     if outcome.timed_out:
         return Verdict(Status.UNKNOWN, f"timed out after {check.timeout:g} s", remedy=again)
@@ -124,7 +124,7 @@ def judge(check: Check, outcome: Outcome, claims: Claims) -> Verdict:
 
 
 def _judge_crash(check: Check, crash: str, claims: Claims, again: str) -> Verdict:
-    """A check may explain the crash as a failure; it may not read it as anything better."""
+    """A check may turn a crash into a failure, never into a pass or a skip."""
     died = Verdict(Status.UNKNOWN, f"the probe was killed by {crash}", remedy=again, data={"crash": crash})
     verdict = _evaluate(check, {"crash": crash}, claims, again)
     return verdict if verdict.status is Status.FAIL and crash in verdict.observed else died

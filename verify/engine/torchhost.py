@@ -26,7 +26,7 @@ import_error = ""
 
 
 class TorchHost:
-    """Owns the process. A failed import is not hidden: the probes run all the same and meet it."""
+    """Owns the process. After a failed import the probes still run and meet the error."""
 
     def __init__(self, checks: Iterable[Check]) -> None:
         self._checks = {check.id: check for check in checks}
@@ -95,7 +95,7 @@ class TorchHost:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """No garbage collection while modules are imported, which make little garbage, and none of theirs afterwards:
+    """Collect no garbage during imports, and none of the imported modules' objects afterwards:
     a collector in a forked child that looks at them would have the kernel copy every page.
     """
     gc.disable()

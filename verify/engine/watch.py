@@ -13,7 +13,7 @@ from verify.engine.verdict import FAILED, NOT_RUN, PASSED, verdict_text
 from verify.model import Check, Claims, Status
 
 WATCHED = ("visible-devices", "device-nodes", "nvml")
-"""They take milliseconds and nothing from the GPU: no cuInit, no memory."""
+"""They take milliseconds, and neither start CUDA nor use GPU memory."""
 
 
 def watch(
@@ -23,7 +23,7 @@ def watch(
     rounds: int = 1 << 62,
     tell: Callable[[str], None] = lambda text: print(text, flush=True),
 ) -> int:
-    """One line at the start and at every change; ends by Ctrl-C with the exit code of the last look."""
+    """One line at the start and at every change; ends with Ctrl-C and the exit code of the last look."""
     watched = [check for check in checks if check.id in WATCHED]
     before, code = "", PASSED
     with contextlib.suppress(KeyboardInterrupt), _interrupts() as heard:
@@ -42,7 +42,7 @@ def watch(
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[List[int]]:
-    """Notes each Ctrl-C beside raising it, because a run of checks ends at one without handing it on."""
+    """Record each Ctrl-C and raise it, because a run of checks swallows it."""
     heard: List[int] = []
 
     def note(number: int, _frame: Optional[FrameType]) -> None:

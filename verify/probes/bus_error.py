@@ -1,4 +1,4 @@
-"""What a SIGBUS can come from: a full /dev/shm, or a mapped file whose disk or server is gone. Asked, not guessed."""
+"""What a SIGBUS can come from: a full /dev/shm, or a mapped file whose disk or server is gone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _room(path: str) -> Dict[str, int]:
 
 
 def mapped_file_systems(maps: str, mountinfo: str = "") -> List[Dict[str, Any]]:
-    """The file systems that files in the text of /proc/self/maps lie on, /dev/shm aside."""
+    """The file systems that files in the text of /proc/self/maps lie on, except /dev/shm."""
     types = system.mounts(mountinfo or system.read(Path("/proc/self/mountinfo")))
     files = {line.split(None, 5)[5] for line in maps.splitlines() if len(line.split(None, 5)) == 6}
     points = {system.mounted_at(file, set(types)) or "/" for file in files if file.startswith("/")} - {SHM}

@@ -30,7 +30,7 @@ def memory_events(root: Path = CGROUP, own: str = OWN, whole: bool = True) -> Di
 
 
 def _nearest_first(root: Path, own: str, controller: str, whole: bool) -> List[Path]:
-    """This process's own cgroup before those above it: their events are other people's."""
+    """This process's own cgroup before those above it: their events belong to other containers."""
     found = sorted(folders_of(root, own, controller), key=lambda folder: -len(folder.parts))
     return found if whole else [folder for folder in found if folder not in (root, root / controller)]
 

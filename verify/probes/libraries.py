@@ -67,7 +67,7 @@ def ask_context() -> Dict[str, Any]:
 
 
 def _use(library: Any, index: int) -> Dict[str, Any]:
-    """Take a block of one GPU's memory, write it, read its last byte and give everything back."""
+    """Take a block of one GPU's memory, write it, read its last byte and free everything."""
     device, context, block = ctypes.c_int(0), ctypes.c_void_p(), ctypes.c_ulonglong(0)
     size, last = ctypes.c_size_t(CONTEXT_BLOCK), ctypes.c_ubyte(0)
     # The calls of a program that uses the GPU, each with its arguments; the block's address is known after its own.
@@ -148,7 +148,7 @@ def _slow(library: Any, handles: List[Any]) -> List[Dict[str, Any]]:
 
 
 def _reasons(library: Any, handle: Any) -> Optional[int]:
-    """NVML's bits of what holds the clock down; None where it does not say."""
+    """NVML's bits of what holds the clock down; None where NVML does not report them."""
     slow = ctypes.c_ulonglong(0)
     known = _answers(library, "nvmlDeviceGetCurrentClocksThrottleReasons", handle, ctypes.byref(slow))
     return slow.value & TROUBLE if known else None

@@ -21,7 +21,7 @@ def place_facts(mapped: str) -> Dict[str, Any]:
 
 
 def library_place(code: int, facts: Facts) -> Optional[Meaning]:
-    """The meaning of the code for this very file: its path, whose it is, and the way to be rid of it."""
+    """The meaning of the code for this very file: its path, who owns it, and how to remove it."""
     mapped = str(facts.get("mapped") or "")
     folder = str(Path(mapped).parent)
     if code not in BY_PLACE or not mapped:

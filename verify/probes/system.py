@@ -1,4 +1,4 @@
-"""What the kernel tells about this container: mounts, cgroup limits (v1 and v2), processors."""
+"""What the kernel reports about this container: mounts, cgroup limits (v1 and v2), processors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _unescaped(text: str) -> str:
 
 
 def mounted_at(path: str, points: Set[str]) -> str:
-    """The mount point ``path`` lies on, other than the root; empty when it is a file of the image."""
+    """The mount point that ``path`` lies on, other than the root; empty when it is a file of the image."""
     current = Path(path)
     for candidate in [current, *current.parents]:
         if str(candidate) != "/" and str(candidate) in points:
