@@ -5,22 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import docker
 import pytest
-import typer
 
-from gpuyard import paths
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.commands.tree import application
 from tests.docs.pages import DOCS, NOT_RUN, RUN, Command, blocks, fits, pages
 from tests.docs.shell import Desk, Typed
-from verify.cli import parser
-from verify.engine import registry
 
 PAGES = pages()
-CLI: Any = typer.main.get_command(application())
 
 
 def commands(page: str, *needs: str) -> list[Command]:
@@ -75,51 +68,6 @@ def test_every_mark_is_known(page: str) -> None:
     """A mark that no test knows would hide its commands; and a page has some commands."""
     assert {block.need for block in blocks(page)} <= {*RUN, *NOT_RUN}
     assert commands(page, *RUN, *NOT_RUN)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_gpuyard_command_exists(page: str) -> None:
-    """Also those that are not run: their options are options of that command."""
-    for command in commands(page, *RUN, *NOT_RUN):
-        if command.words[:1] == ["gpuyard"]:
-            known(command.words[1:])
-
-
-def known(words: list[str]) -> None:
-    """Parses the words of a gpuyard command without running it. Raises for one that it does not know."""
-    command = CLI
-    name, words = "", words[: words.index("--")] if "--" in words else words
-    while hasattr(command, "commands"):
-        name, *words = words
-        command = command.commands[name]
-    command.make_context(name, list(words))
-
-
-@pytest.mark.parametrize("words", [["bild"], ["run", "--gpu", "all"], ["render", "slurm", "--node", "2"]])
-def test_a_wrong_gpuyard_command_is_seen(words: list[str]) -> None:
-    """An unknown command, and unknown options."""
-    with pytest.raises(Exception, match=r"bild|No such option"):
-        known(words)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_verify_command_exists(page: str) -> None:
-    """Options of verify inside docker run, by verify's own parser; and names of checks by its registry."""
-    for command in commands(page, *RUN, *NOT_RUN):
-        words = command.words[command.words.index("verify") + 1 :] if "verify" in command.words else []
-        if command.words[0] == "docker" and words[:1] not in (["env"], ["explain"], []):
-            found = parser().parse_args(words)
-            for names in [*(found.only or []), *(found.require or [])]:
-                registry.resolve(registry.CHECKS, names.split(","))
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_make_target_exists(page: str) -> None:
-    """What is built by make is a target of the Makefile."""
-    targets = re.findall(r"^([\w.-]+):", (paths.ROOT / "Makefile").read_text(), re.MULTILINE)
-    for command in commands(page, *RUN, *NOT_RUN):
-        if command.words[:1] == ["make"]:
-            assert command.words[1] in targets
 
 
 @pytest.mark.parametrize("page", PAGES)

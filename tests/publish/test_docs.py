@@ -1,4 +1,4 @@
-"""The commands of docs/publish.md: those about a registry run, all others are words that gpuyard knows."""
+"""The commands of docs/publish.md about a registry do what the page says; tests/docs/test_printed.py parses the others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
-import typer
-
 from gpuyard.catalogue.table import Catalogue
-from gpuyard.commands.tree import application
 from gpuyard.publish import publisher
 from gpuyard.publish.signing import Signer
 from tests.docs.pages import Command, blocks
@@ -40,13 +36,3 @@ def test_the_commands_about_a_registry_do_what_the_page_says(
             words += ["--plain-http"] if words[0] == "oras" else []
             done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, (text, done.stderr)
-
-
-@pytest.mark.parametrize(
-    "command", [command for command in commands("build") if command.words[0] == "gpuyard"], ids=lambda one: one.text
-)
-def test_every_other_command_is_one_that_gpuyard_knows(command: Command) -> None:
-    """Its options and arguments are parsed, and nothing is run."""
-    known = typer.main.get_command(application())
-    name, *words = command.words[1:]
-    known.commands[name].make_context(name, [word.replace("HOST", "host") for word in words])  # type: ignore[attr-defined]
