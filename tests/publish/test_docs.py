@@ -1,4 +1,4 @@
-"""The commands of docs/publish.md about a registry do what the page says; tests/docs/test_printed.py parses the others."""
+"""The commands of docs/publish.md about a registry do what it says; tests/docs/test_printed.py parses the others."""
 
 from __future__ import annotations
 
