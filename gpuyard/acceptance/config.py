@@ -16,7 +16,7 @@ ENTRYPOINT = ["/usr/bin/tini", "-g", "--", "/opt/gpuyard/entrypoints/start"]
 
 
 def probe_config(world: World) -> Facts:
-    """The image's configuration as the engine tells it."""
+    """The image's configuration, from the engine."""
     return dict(world.config)
 
 
@@ -40,7 +40,7 @@ def evaluate_env(facts: Facts, claims: Claims) -> Verdict:
 
 
 def evaluate_labels(facts: Facts, claims: Claims) -> Verdict:
-    """Fails on every label that is missing or says something else than the catalogue."""
+    """Fails on every label that is missing or differs from the catalogue."""
     wanted, found = claims.image["labels"], facts.get("Labels") or {}
     faults = [f"{name}={found.get(name)!r}, not {wanted[name]!r}" for name in wanted if found.get(name) != wanted[name]]
     return _judge(faults, f"{len(wanted)} labels agree", "what the catalogue says", "build again: gpuyard build")

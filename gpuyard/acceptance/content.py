@@ -1,4 +1,4 @@
-"""What must lie in no layer of an image: the host's driver, and anything secret or unique."""
+"""What no layer of an image may contain: the host's driver, and anything secret or unique to a machine."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def evaluate_secrets(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def secret(entry: dict[str, Any]) -> str:
-    """What makes an entry secret or unique; empty if nothing does."""
+    """Why an entry is secret or unique; empty if it is not."""
     path = entry["path"]
     for pattern, why in SECRET:
         if pattern.search(path):

@@ -1,4 +1,4 @@
-"""What the engine says of itself that breaks GPUs or this image's C library: age, rootless, snap, Docker Desktop."""
+"""Properties of the engine that break GPUs or this image's C library: age, rootless, snap, Docker Desktop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KNOWN = {
 
 
 def kind(info: Mapping[str, Any]) -> str:
-    """Which of the known kinds an engine is by its ``docker info``; empty for a plain one."""
+    """The kind of an engine, from its ``docker info``; empty for a plain one."""
     options = " ".join(info.get("SecurityOptions") or [])
     if "name=rootless" in options:
         return "rootless"
@@ -49,7 +49,7 @@ def probe(world: World) -> Facts:
 
 
 def mode(info: Mapping[str, Any]) -> str:
-    """How the engine can hand over GPUs: by CDI, by NVIDIA's runtime, or not at all."""
+    """How the engine passes GPUs to containers: by CDI, by NVIDIA's runtime, or not at all."""
     return "CDI" if info.get("CDISpecDirs") else "runtime" if "nvidia" in (info.get("Runtimes") or {}) else ""
 
 

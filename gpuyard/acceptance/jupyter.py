@@ -1,4 +1,4 @@
-"""JupyterLab as a browser meets it: closed without the token, and with it a kernel that computes."""
+"""JupyterLab from a browser's view: closed without the token, and a kernel that computes with it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def probe_closed(world: World) -> Facts:
 
 
 def evaluate_closed(facts: Facts, _claims: Claims) -> Verdict:
-    """Fails where anything but 403 comes back."""
+    """Fails on any answer other than 403."""
     open_ = {path: code for path, code in facts["codes"].items() if code != requests.codes.forbidden}
     if open_:
         observed = ", ".join(f"{path} answers {code}" for path, code in open_.items())
@@ -60,7 +60,7 @@ def probe_token(world: World) -> Facts:
 
 
 def evaluate_token(facts: Facts, _claims: Claims) -> Verdict:
-    """Fails unless the token that was given opens the server."""
+    """Fails unless the given token opens the server."""
     if facts["code"] != requests.codes.ok:
         return Verdict(Status.FAIL, f"/api/status answers {facts['code']}", "200", REMEDY, Owner.IMAGE)
     return Verdict(Status.PASS, "/api/status answers 200", "200")

@@ -27,7 +27,7 @@ def probe_echo(world: World) -> Facts:
 
 
 def evaluate_echo(facts: Facts, _claims: Claims) -> Verdict:
-    """Fails if the start says anything on stdout: pipes would carry it on."""
+    """Fails if the start prints anything on stdout, which would end up in a user's pipe."""
     expected = f"exactly {WORD!r} on stdout, exit code 0"
     if facts["code"] != 0 or facts["stdout"] != f"{WORD}\n":
         observed = f"exit code {facts['code']}, stdout {facts['stdout'][:200]!r}"
@@ -44,7 +44,7 @@ def probe_ready(world: World) -> Facts:
 
 
 def evaluate_ready(facts: Facts, _claims: Claims) -> Verdict:
-    """Fails if the services answer and the health check denies it."""
+    """Fails if the services answer and the health check reports a fault."""
     expected = "every service answers and the health check agrees"
     if facts["health"] != 0:
         observed = f"the health check exits {facts['health']}: {facts['said'][-300:]}"
@@ -62,7 +62,7 @@ def probe_stop(world: World) -> Facts:
 
 
 def evaluate_stop(facts: Facts, _claims: Claims) -> Verdict:
-    """Fails on a container that had to be killed: its work would be cut off on every node."""
+    """Fails on a container that had to be killed: its work would be lost."""
     expected = f"gone within {STOP_SECONDS} s of SIGTERM, not killed"
     if facts["code"] == KILLED or facts["seconds"] >= STOP_SECONDS:
         observed = f"exit code {facts['code']} after {facts['seconds']} s"

@@ -1,4 +1,4 @@
-"""Proving an image: start it as a user would, look from outside, run the suite inside, judge as one."""
+"""Proving an image: start it as a user would, check it from outside, run the suite inside, merge the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from docker.models.images import Image
 from gpuyard.acceptance import jupyter, ssh, suite
 from gpuyard.acceptance.local import HTTP
 from gpuyard.acceptance.merge import merge
-from gpuyard.acceptance.suite import Choice
+from gpuyard.acceptance.suite import Selection
 from gpuyard.acceptance.world import World, authorized_line, expectations, new_key
 from gpuyard.catalogue.claims import image_json
 from gpuyard.catalogue.product import Product
@@ -38,7 +38,7 @@ from verify.report.results import build
 READY_SECONDS = 120.0
 MOUNTS = ("/workspace", "/mnt/data", "/mnt/models")
 OURS = ("shm",)
-"""Groups that are advice where somebody else starts the container. This one was started by us."""
+"""Groups that are advisory where the user starts the container, and required here, where gpuyard starts it."""
 REPORT = "/tmp/gpuyard-verify.json"
 PROGRESS = re.compile(r"\r(\[\d+/\d+\][^\r\n]*)")
 """The line in which the suite says which check runs now."""
@@ -46,11 +46,11 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Order:
+class ProofRequest:
     """What is to be proven and how the container is started for it."""
 
     product: Product
-    choice: Choice
+    choice: Selection
     gpus: Gpus
     shm: str
 
@@ -60,34 +60,34 @@ class Order:
         return self.product.catalogue.image[self.product.image].services
 
 
-def prove(client: docker.DockerClient, order: Order, tell: Tell) -> Report:
+def prove(client: docker.DockerClient, request: ProofRequest, tell: Tell) -> Report:
     """The merged report about the image under the product's tag. Leaves nothing behind.
 
     Raises UserError if there is no image, the container does not come up, or the suite inside ends
     without a report.
     """
     started = time.monotonic()
-    image, claims = find(order.product), expectations(order.product)
+    image, claims = find(request.product), expectations(request.product)
     with session(client) as opened:
-        world = bring_up(opened, image, order, tell)
-        before = suite.run(order.choice.outside, Level.IMAGE, world, claims, tell)
-        report = run_inside(world, order, tell)
-        after = suite.run(order.choice.outside, Level.CONTAINER, world, claims, tell)
+        world = bring_up(opened, image, request, tell)
+        before = suite.run(request.choice.outside, Level.IMAGE, world, claims, tell)
+        report = run_inside(world, request, tell)
+        after = suite.run(request.choice.outside, Level.CONTAINER, world, claims, tell)
     return merge(report, before, after, str(image.id), time.monotonic() - started)
 
 
-def bring_up(opened: Session, image: Image, order: Order, tell: Tell) -> World:
+def bring_up(opened: Session, image: Image, request: ProofRequest, tell: Tell) -> World:
     """A running container whose services answer, with a key and a token made for this run."""
     key, token = new_key(), secrets.token_hex(24)
-    ports = (jupyter.PORT, ssh.PORT, ssh.ALSO) if order.services else ()
+    ports = (jupyter.PORT, ssh.PORT, ssh.ALSO) if request.services else ()
     start = Start(
-        image=order.product.tag,
-        gpus=order.gpus,
-        shm=order.shm,
+        image=request.product.tag,
+        gpus=request.gpus,
+        shm=request.shm,
         ports=tuple(Port(port, None) for port in ports),
         volumes=tuple(f"{opened.volume(place.rpartition('/')[2]).name}:{place}" for place in MOUNTS),
-        env=(f"JUPYTER_TOKEN={token}", f"SSH_PUBLIC_KEY={authorized_line(key)}") if order.services else (),
-        command=() if order.services else ("sleep", "infinity"),
+        env=(f"JUPYTER_TOKEN={token}", f"SSH_PUBLIC_KEY={authorized_line(key)}") if request.services else (),
+        command=() if request.services else ("sleep", "infinity"),
     )
     tell(f"starting {start.image}")
     began = time.monotonic()
@@ -101,7 +101,7 @@ def bring_up(opened: Session, image: Image, order: Order, tell: Tell) -> World:
         start=start,
         token=token,
         key=key,
-        services=order.services,
+        services=request.services,
         tell=tell,
     )
     wait_ready(world)
@@ -153,11 +153,11 @@ def ssh_answers(container: Container) -> bool:
 ANSWERS: dict[str, Callable[[Container], bool]] = {"jupyter": jupyter_answers, "ssh": ssh_answers}
 
 
-def run_inside(world: World, order: Order, tell: Tell) -> Report:
+def run_inside(world: World, request: ProofRequest, tell: Tell) -> Report:
     """The report of the suite inside the container; an empty one if nothing inside was asked for."""
-    choice = order.choice
+    choice = request.choice
     if choice.inside == ():
-        return empty_report(order.product)
+        return empty_report(request.product)
     require = choice.require if choice.inside else (*choice.require, *OURS)
     words = ["verify", "--json", "-"]
     words += ["--only", ",".join(choice.inside)] if choice.inside else []

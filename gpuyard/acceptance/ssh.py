@@ -1,4 +1,4 @@
-"""SSH as a client meets it: the key opens it, nothing else does, and every container is its own host."""
+"""SSH from a client's view: only the given key logs in, and every container has its own host key."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def probe_login(world: World) -> Facts:
 
 
 def evaluate_login(facts: Facts, _claims: Claims) -> Verdict:
-    """Fails where a port gives no login, or a session that differs from ``docker exec``."""
+    """Fails where a port refuses the login, or a session differs from ``docker exec``."""
     direct, seen = facts["exec"], facts["ssh"]
     faults = [f"port {port}: {answer}" for port, answer in seen.items() if isinstance(answer, str)]
     sessions = {port: answer for port, answer in seen.items() if not isinstance(answer, str)}
@@ -82,7 +82,7 @@ def evaluate_login(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def probe_methods(world: World) -> Facts:
-    """What the server offers to somebody without a key."""
+    """The login methods that the server offers."""
     with transport(world.reach(PORT)) as connection:
         try:
             connection.auth_none(USER)
@@ -95,7 +95,7 @@ def evaluate_methods(facts: Facts, _claims: Claims) -> Verdict:
     """Passes only where keys are the one way in."""
     expected = "publickey and nothing else"
     if facts["let_in"]:
-        return Verdict(Status.FAIL, "a login without key or password is let in", expected, REMEDY, Owner.IMAGE)
+        return Verdict(Status.FAIL, "a login without key or password succeeds", expected, REMEDY, Owner.IMAGE)
     offered = ", ".join(facts["methods"])
     if facts["methods"] == ["publickey"]:
         return Verdict(Status.PASS, f"offered: {offered}", expected)
@@ -104,7 +104,7 @@ def evaluate_methods(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def probe_wrong_key(world: World) -> Facts:
-    """Whether a key that nobody was told about is let in."""
+    """Whether an unknown key is accepted."""
     with transport(world.reach(PORT)) as connection:
         try:
             connection.auth_publickey(USER, new_key())
@@ -114,9 +114,9 @@ def probe_wrong_key(world: World) -> Facts:
 
 
 def evaluate_wrong_key(facts: Facts, _claims: Claims) -> Verdict:
-    """Fails if the stranger is in."""
+    """Fails if the unknown key is accepted."""
     if facts["let_in"]:
-        return Verdict(Status.FAIL, "a key that was never given is let in", "refused", REMEDY, Owner.IMAGE)
+        return Verdict(Status.FAIL, "an unknown key is accepted", "refused", REMEDY, Owner.IMAGE)
     return Verdict(Status.PASS, "refused", "refused")
 
 

@@ -1,4 +1,4 @@
-"""All checks from outside, which of them a run takes, and their run."""
+"""All checks from outside: their list, their selection and their run."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ CHECKS: list[Outside] = [
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What a run takes: names for the suite inside (None: all; empty: nothing) and checks outside."""
+class Selection:
+    """What a run checks: names for the suite inside (None: all; empty: nothing) and checks from outside."""
 
     inside: tuple[str, ...] | None
     require: tuple[str, ...]
     outside: tuple[Outside, ...]
 
 
-def choose(only: Iterable[str], require: Iterable[str], services: tuple[str, ...]) -> Choice:
-    """Divides names between inside and outside; a level or group may stand on both sides.
+def choose(only: Iterable[str], require: Iterable[str], services: tuple[str, ...]) -> Selection:
+    """Divides names between inside and outside; a level or group may exist on both sides.
 
     Checks outside are all required. Raises UsageError for a name that neither side knows.
     """
@@ -46,7 +46,7 @@ def choose(only: Iterable[str], require: Iterable[str], services: tuple[str, ...
     fitting = [check for check in CHECKS if check.fits(services)]
     chosen = _with_needs(fitting, {*only, *require}) if only else fitting
     wanted = tuple(name for name in only if name in inside) if only else None
-    return Choice(wanted, tuple(name for name in require if name in inside), tuple(chosen))
+    return Selection(wanted, tuple(name for name in require if name in inside), tuple(chosen))
 
 
 def _names(checks: Iterable[Outside]) -> set[str]:
@@ -66,7 +66,7 @@ def run(
 ) -> list[Finding]:
     """Runs the chosen checks of one level; the findings say that they were made from outside.
 
-    Raises KeyboardInterrupt if the user interrupted them: there is no report about half a look.
+    Raises KeyboardInterrupt if the user interrupted them: an interrupted run has no report.
     """
     bound = [check.bind(world) for check in checks if check.level is level]
 

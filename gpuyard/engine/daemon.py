@@ -1,4 +1,4 @@
-"""The Docker engine: used as it is when one answers; installed and started by us only when none does."""
+"""The Docker engine: used as it is where one answers, installed and started by gpuyard where none does."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def ensure() -> None:
 
 
 def ensure_buildx() -> None:
-    """The plugin that BuildKit is spoken to with is there. Raises UserError that says how to get it."""
+    """Checks that the buildx plugin is installed. Raises UserError that says how to get it."""
     run(["docker", "buildx", "version"], hint="Install the buildx plugin of your Docker engine (docker-buildx).")
 
 

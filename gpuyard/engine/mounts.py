@@ -1,4 +1,4 @@
-"""Mounts as they are typed: what looks like a folder is one, whatever docker would make of its spelling."""
+"""Mounts as typed on the command line: a value that looks like a folder is mounted as a folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def resolved(mount: str, here: Path) -> str:
 
 
 def notice(mount: str, here: Path) -> str | None:
-    """What to say of a volume's name that is a folder's too: docker's volume is mounted, not the folder."""
+    """A warning where a volume has the name of a folder here: docker mounts the volume, not the folder."""
     source, colon, rest = mount.partition(":")
     if not colon or "/" in source or not (here / source).is_dir():
         return None
@@ -46,7 +46,7 @@ def refuse_missing(mounts: tuple[str, ...]) -> None:
 
 
 def certificates(file: Path) -> tuple[str, str]:
-    """The mount and the variable that hand a company's certificates to a container. Refuses a file of none."""
+    """The mount and the variable for a company's certificates. Refuses a file without certificates."""
     path = file.expanduser().absolute()
     try:
         text = path.read_text("ascii", "ignore")

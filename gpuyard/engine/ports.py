@@ -1,4 +1,4 @@
-"""Host ports: whether they can be had, and who holds those that can't."""
+"""Host ports: whether they are free, and what holds those that are not."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Holder = Callable[[int], str]
 
 
 def check_ports(ports: Iterable[Port], holder: Holder, options: Mapping[int, str]) -> None:
-    """Raises UserError for the first port that can't be had: its number, its holder, the option.
+    """Raises UserError for the first port that is not free, naming its number, its holder and the option.
 
-    ``holder`` names who holds a host port, if known; ``options`` the option by container port.
+    ``holder`` returns who holds a host port, if known; ``options`` maps a container port to its option.
     """
     for port in ports:
         if port.host is not None:
@@ -48,7 +48,7 @@ def _check(bind: str, number: int, holder: Holder, option: str) -> None:
 
 
 def cannot_bind(address: str, port: int) -> int | None:
-    """The error number that listening there would end with, or None."""
+    """The error number of an attempt to listen there, or None."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What is known before a container starts: the GPUs on offer, and whether a key is a public one."""
+"""Checks before a container starts: which GPUs it can get, and whether a key is public."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY_TYPES = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-", "sk-ssh-ed25519@", "sk-ecd
 
 @dataclass(frozen=True)
 class GpuHost:
-    """What host and engine say about GPUs. ``local`` is False where the engine runs elsewhere."""
+    """What host and engine report about GPUs. ``local`` is False where the engine runs elsewhere."""
 
     driver: bool = False
     toolkit: bool = False
@@ -48,7 +48,7 @@ def probe_gpus(info: Mapping[str, Any], local: bool = True, root: Path = Path("/
 
 
 def _has_cdi(info: Mapping[str, Any], local: bool) -> bool:
-    """Newer engines list CDI devices themselves; for older ones the spec files are read."""
+    """Newer engines list CDI devices; for older ones the specification files are read."""
     listed = [str(device.get("ID", "")) for device in info.get("DiscoveredDevices") or []]
     if any(name.startswith("nvidia.com/gpu=") for name in listed):
         return True
@@ -106,7 +106,7 @@ def is_local(client: docker.DockerClient) -> bool:
 
 
 def public_key(path: Path) -> str:
-    """The one public key in a file. Refuses private keys by name, and anything that is no key."""
+    """The one public key in a file. Refuses private keys, and anything that is not a key."""
     try:
         text = path.expanduser().read_text()
     except (OSError, UnicodeDecodeError) as error:

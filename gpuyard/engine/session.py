@@ -32,7 +32,7 @@ STOP_SECONDS = 10
 
 @dataclass(frozen=True)
 class Owner:
-    """The process behind a session, so that what a dead one left behind can be told from a live one's."""
+    """The process that owns a session. It shows whether a container was left behind by a dead process."""
 
     host: str
     pid: int
@@ -56,7 +56,7 @@ class Owner:
         return cls(parts[0], int(parts[1]), parts[2], parts[3])
 
     def dead(self) -> bool:
-        """Whether the process is gone for certain; of another host's nothing is certain."""
+        """Whether the process has certainly ended; for another host's process this is unknown."""
         return self.host == socket.gethostname() and born(self.pid) != self.born
 
 
@@ -188,7 +188,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def log_tail(container: Container, lines: int = 20, hide: tuple[str, ...] = ()) -> str:
-    """The end of a container's log, indented, with the strings of ``hide`` blotted out."""
+    """The end of a container's log, indented, with the strings of ``hide`` replaced."""
     try:
         text = container.logs(tail=lines).decode(errors="replace").rstrip()
     except DockerException:

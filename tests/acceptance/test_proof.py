@@ -56,7 +56,7 @@ def derive(docker_client: docker.DockerClient, image: str) -> Iterator[Derive]:
 def prove(client: docker.DockerClient, product: Product, *only: str) -> dict[str, Any]:
     """The findings by check of a run that takes only these."""
     choice = suite.choose(only, [], ("jupyter", "ssh"))
-    report = proof.prove(client, proof.Order(product, choice, Gpus(), "256m"), lambda _text: None).to_dict()
+    report = proof.prove(client, proof.ProofRequest(product, choice, Gpus(), "256m"), lambda _text: None).to_dict()
     return {entry["check"]: entry for entry in report["findings"]} | {"exit": report["result"]["exit_code"]}
 
 

@@ -32,6 +32,7 @@ def call(*words: str) -> int:
         (["list", "--sizes", "--github"], "option-without-effect"),
         (["report", "x.json", "--report-dir", "y"], "option-without-effect"),
         (["reproduce", "--image", "runtime", "--write"], "option-without-effect"),
+        (["lock", "2.9", "--check", "--devel"], "option-without-effect"),
         (["clean", "--line", "2.9"], "option-without-effect"),
         (["clean", "--older-than", "3"], "option-without-effect"),
         (["build", "--layout", "x", "--builder", "dockerfile"], "layout-needs-layers"),

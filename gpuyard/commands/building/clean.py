@@ -50,7 +50,7 @@ def clean(
 ) -> None:
     """Remove what gpuyard made: ended containers and their volumes, generated files; more if asked.
 
-    What is left is shown with its size and the option that frees it.
+    What remains is listed with its size and the option that removes it.
     """
     table = catalogue.load()
     retention = Retention(table.find_line(line) if line else None, older_than)
@@ -105,7 +105,7 @@ def _by_line(things: list[Thing]) -> None:
 
 
 def _tell(left: list[Thing], kinds: dict[str, list[Thing]]) -> None:
-    """What more could go, and how."""
+    """Prints what else can be removed, and how."""
     if not left:
         return
     print(f"kept: {human(sum(thing.size or 0 for thing in left))} more could go:")
@@ -115,7 +115,7 @@ def _tell(left: list[Thing], kinds: dict[str, list[Thing]]) -> None:
 
 
 def started(client: docker.DockerClient, running: bool) -> Iterator[Thing]:
-    """Containers and volumes by their labels: those of dead sessions and ended runs, or all."""
+    """Containers and volumes, found by label: those of dead sessions and ended runs, or all."""
     for container in [*containers(client, SESSION), *containers(client, RUN)]:
         if running or not in_use(container):
             name = f"container {container.name} ({container.status})"
@@ -137,7 +137,7 @@ def in_use(thing: Container | Volume) -> bool:
 def made(client: docker.DockerClient, retention: Retention | None = None) -> Iterator[Thing]:
     """Images under the catalogue's repository, the bases they were built in, and ours that lost their tag.
 
-    What somebody built on top inherits our labels; under another name it is theirs and stays.
+    An image that a user built on top inherits our labels; under another name it is theirs and stays.
     """
     retention, prefix = retention or Retention(), catalogue.load().repository + ":"
     sizes = daemon.disk_sizes(client)
@@ -165,7 +165,7 @@ def tagged_ago(attributes: dict[str, Any]) -> float | None:
 
 
 def built(client: docker.DockerClient) -> Iterator[Thing]:
-    """BuildKit's cache, which is one for everybody who builds with this engine."""
+    """BuildKit's cache, which all builds of this engine share."""
     # Asked for alone: with images and containers this takes the engine seconds.
     url = client.api._url("/system/df")
     found = client.api._result(client.api._get(url, params={"type": "build-cache"}), json=True)

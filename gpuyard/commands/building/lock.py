@@ -10,6 +10,7 @@ import typer
 from gpuyard.catalogue import table
 from gpuyard.catalogue.lock import LockSet
 from gpuyard.catalogue.table import Catalogue
+from gpuyard.commands.options import refuse_without_effect
 from gpuyard.errors import UsageError, UserError
 from gpuyard.project import definition
 from gpuyard.project import lock as project_lock
@@ -44,9 +45,16 @@ def lock(
     theirs = {"--outdated": outdated, "--devel": devel, "--os": os is not None}
     if project := definition.named(line, catalogue):
         _refuse(theirs, "belongs to the catalogue's lines; name one: gpuyard lock LINE")
+        read_only = [option for option, given in (("--check", check), ("--which-line", which_line)) if given]
+        if read_only:
+            writing = [
+                option for option, given in (("--upgrade", upgrade), ("--upgrade-package", upgrade_package)) if given
+            ]
+            refuse_without_effect(writing, f"beside {read_only[0]}, which changes nothing")
         _lock_project(project, check, upgrade, upgrade_package, which_line)
         return
     _refuse(ours, "belongs to a project; run it in its folder, or name the folder: gpuyard lock DIR")
+    refuse_without_effect(["--devel"] if devel and (check or outdated) else [], "where nothing is locked")
     behind: list[str] = []
     names = list(catalogue.line) if line is None else [catalogue.find_line(line)]
     for locks in (LockSet(catalogue, name, python) for name in names for python in pythons(catalogue, os)):

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from gpuyard.acceptance import any_image, reports
-from gpuyard.acceptance.proof import Order, prove
+from gpuyard.acceptance.proof import ProofRequest, prove
 from gpuyard.acceptance.suite import choose
 from gpuyard.catalogue import table as catalogue
 from gpuyard.catalogue.product import Product, find_product
@@ -67,7 +67,7 @@ def verify(
         building.ensure(wanted)
     if note:
         warn("gpu-absent", note)
-    report = prove(client, Order(wanted, choice, chosen, shm_size), teller())
+    report = prove(client, ProofRequest(wanted, choice, chosen, shm_size), teller())
     files = reports.write(report, report_dir, reports.stem(wanted.line, image, report.digest or ""))
     show(report, files)
     raise typer.Exit(report.exit_code)
