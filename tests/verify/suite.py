@@ -43,7 +43,7 @@ def evaluate_ok(facts: Facts, _claims: Claims) -> Verdict:
 
 
 def fake(check_id: str, probe: Any = lambda: {"ok": True}, **changes: Any) -> Check:
-    """A check that passes unless told otherwise."""
+    """A check that passes unless its probe is changed."""
     values: dict[str, Any] = {"group": "fake", "level": Level.CPU, "title": "Fake", "evaluate": evaluate_ok}
     return Check(id=check_id, probe=probe, **{**values, "isolation": Isolation.NONE, **changes})
 

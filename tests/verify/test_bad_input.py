@@ -72,7 +72,7 @@ def test_a_check_that_raises_is_unknown_with_its_traceback_in_the_json_only(
 def test_a_check_that_raises_decides_nothing_where_nobody_requires_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Advice that cannot be given is no failure."""
+    """Advice that cannot be given is not a failure."""
     monkeypatch.setattr(registry, "CHECKS", [fake("raises", boom, group="limits"), fake("well")])
     assert cli.main(["--quiet"]) == 0
 

@@ -12,7 +12,7 @@ from verify.engine.registry import CHECKS
 
 
 def test_it_takes_required_checks_out_of_the_list_and_nothing_else() -> None:
-    """Head and foot of the table are no checks; training, compilers and ranks are left out."""
+    """Head and foot of the table are not checks; training, compilers and ranks are left out."""
     found = small(verify("--profile", "cpu", "--list").stdout)
     by_id = {check.id: check for check in CHECKS}
     assert len(found) > 20

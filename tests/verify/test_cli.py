@@ -215,7 +215,7 @@ def test_a_required_gpu_that_is_not_here_is_exit_3_in_words() -> None:
 
 
 def test_a_broken_claims_file_is_one_line(tmp_path: Path) -> None:
-    """A damaged image.json is no traceback."""
+    """A damaged image.json gives one line, not a traceback."""
     (tmp_path / "image.json").write_text("{")
     done = verify("--only", "limits", GPUYARD_IMAGE_JSON=str(tmp_path / "image.json"))
     assert done.returncode == 3

@@ -70,19 +70,19 @@ LIMITS: dict[str, Any] = {
     ],
 )
 def test_a_low_limit_fails_with_its_flag(evaluate: Any, change: dict[str, Any], flag: str) -> None:
-    """Each limit has the flag that raises it; memlock matters beside InfiniBand only; -1 is no limit."""
+    """Each limit has the flag that raises it; memlock matters beside InfiniBand only; -1 means unlimited."""
     assert evaluate(LIMITS, CLAIMS).status is P
     assert is_failure(evaluate({**LIMITS, **change}, CLAIMS), flag)
     unlimited = {**LIMITS, "nofile": -1, "memlock": -1, "stack": -1, "infiniband": True}
     assert "unlimited" in evaluate(unlimited, CLAIMS).observed
 
 
-def test_little_memory_fails_and_a_quota_is_told() -> None:
+def test_little_memory_fails_and_a_quota_is_named() -> None:
     """A quota below the visible CPUs comes with the number of threads to set."""
     good = {"cpus": 1, "affinity": 8, "quota": 1.0, "memory": 8 * GB, "limit": None, "threads": ""}
-    told = surroundings.evaluate_resources(good, CLAIMS)
-    assert told.status is P
-    assert "OMP_NUM_THREADS=1" in told.observed
+    verdict = surroundings.evaluate_resources(good, CLAIMS)
+    assert verdict.status is P
+    assert "OMP_NUM_THREADS=1" in verdict.observed
     assert is_failure(surroundings.evaluate_resources({**good, "memory": GB}, CLAIMS), "--memory")
 
 

@@ -178,7 +178,7 @@ def test_the_whole_lock_is_compared() -> None:
 
 
 def test_requirements_are_read_with_their_markers() -> None:
-    """A missing and a wrong one are told; extras and other systems do not count."""
+    """A missing and a wrong one are named; extras and other systems do not count."""
     needs = [
         ("app", "torch>=9.9.10"),
         ("app", "absent"),
@@ -195,12 +195,12 @@ def test_requirements_are_read_with_their_markers() -> None:
 
 
 def test_other_packages_requirements_are_no_link_in_an_image_that_is_not_ours() -> None:
-    """They are told there and do not fail; those between torch and its libraries fail everywhere."""
+    """They are listed there and do not fail; those between torch and its libraries fail everywhere."""
     other = {"parser": True, "count": 4, "broken": ["torchmetrics-like needs absent, which is missing"]}
     assert is_failure(packages.evaluate_requirements(other, CLAIMS), "1 not met")
-    told = packages.evaluate_requirements(other, NO_CLAIMS)
-    assert told.status is P
-    assert "1 not met, none of them torch's: torchmetrics-like needs absent" in told.observed
+    verdict = packages.evaluate_requirements(other, NO_CLAIMS)
+    assert verdict.status is P
+    assert "1 not met, none of them torch's: torchmetrics-like needs absent" in verdict.observed
     for broken in ("torch needs nvidia-x-cu99==1, found 2", "app needs torch<9, found 9.9.9"):
         assert is_failure(packages.evaluate_requirements({**other, "broken": [broken]}, NO_CLAIMS), broken)
 

@@ -25,7 +25,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_broken_compiled_part_is_named(packages: Path) -> None:
-    """As the loader words it; a package that is not installed is nobody's fault."""
+    """As the loader words it; a package that is not installed is not a fault."""
     (packages / "fake_pandas.py").write_text("raise ImportError('libx.so: undefined symbol: y\\nmore')")
     verdict = imports.evaluate(imports.probe(), CLAIMS)
     assert is_failure(verdict, "pandas (ImportError: libx.so: undefined symbol: y)")

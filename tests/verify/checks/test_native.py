@@ -41,7 +41,7 @@ def unmet(folder: Path) -> dict[str, list[str]]:
 
 
 def test_needs_names_and_search_paths_are_read_from_the_headers(packages: Path) -> None:
-    """$ORIGIN is the file's own folder; what is no ELF file is None."""
+    """$ORIGIN is the file's own folder; what is not an ELF file gives None."""
     found = read_library(str(packages / "ops/_C.so"))
     assert found
     assert "libcudart.so.99" in found.needed
@@ -100,7 +100,7 @@ def test_torchaudios_backends_may_lack_what_they_play_with(path: str, status: St
 
 
 def test_two_copies_of_a_cuda_library_are_named_with_their_owners(packages: Path) -> None:
-    """One package beside another, or a toolkit beside the wheels; one copy passes, a link to it is none."""
+    """One package beside another, or a toolkit beside the wheels; one copy passes, a link to it is not another copy."""
     (packages / "link.so").symlink_to(packages / "nvidia/lib/libcudart.so.99")
     files = list(native.compiled_files([str(packages)]))
     assert native.cuda_copies(files) == {}

@@ -44,7 +44,7 @@ def test_a_required_failure_is_the_broken_link_before_one_that_is_not() -> None:
 
 
 def test_without_a_failure_no_link_is_broken() -> None:
-    """A doubt is none."""
+    """An unknown is not a failure."""
     kept = [found for found in FINDINGS if found.verdict.status is not Status.FAIL]
     assert first_broken(report(kept)) is None
 
