@@ -7,7 +7,6 @@ import platform
 import shutil
 import signal
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import docker
 from gpuyard import paths
 from gpuyard.errors import UserError
 from gpuyard.process import log, run
+from gpuyard.waiting import until
 
 INSTALLER = paths.DOCKER / "install-engine.sh"
 LOG = Path("/var/log/gpuyard-dockerd.log")
@@ -142,7 +142,7 @@ def stop() -> bool:
     pid = int(PID.read_text())
     try:
         os.kill(pid, signal.SIGTERM)
-        _wait(lambda: not Path(f"/proc/{pid}").exists(), 30)
+        until(lambda: not Path(f"/proc/{pid}").exists(), 30)
     except ProcessLookupError:
         pass
     PID.unlink(missing_ok=True)
@@ -180,21 +180,12 @@ def _launch() -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    if _wait(lambda: answers() or daemon.poll() is not None, 60) and answers():
+    if until(lambda: answers() or daemon.poll() is not None, 60) and answers():
         return
     if daemon.poll() is None:
         daemon.terminate()
     tail = "\n".join(LOG.read_text().splitlines()[-10:])
     raise UserError("engine-start-failed", f"the Docker engine did not come up; the end of {LOG}:\n{tail}")
-
-
-def _wait(condition: Any, seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
 
 
 def _first_line(error: Exception) -> str:

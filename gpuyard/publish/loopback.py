@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 from gpuyard.errors import UserError, warn
 from gpuyard.paths import cache_folder
 from gpuyard.publish.registry import Repository, ensure_clients, is_loopback
+from gpuyard.waiting import until
 
 PROGRAM = "docker-registry"
 SECONDS = 10.0
@@ -43,11 +43,8 @@ def start(folder: Path, host: str) -> int:
     with (folder / "log").open("w") as out:
         command = [PROGRAM, "serve", str(folder / "config.yml")]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        if answers(host):
-            return process.pid
-        time.sleep(0.05)
+    if until(lambda: answers(host) or process.poll() is not None, SECONDS) and process.poll() is None:
+        return process.pid
     process.terminate()
     last = (folder / "log").read_text().strip().splitlines()[-1:] or ["nothing"]
     raise UserError("registry-not-started", f"{PROGRAM} did not start at {host}; it printed: {last[0][:300]}")
