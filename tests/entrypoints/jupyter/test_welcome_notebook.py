@@ -37,6 +37,7 @@ def test_the_first_notebook_verifies_trains_and_plots(run: Any) -> None:
     assert ended.code == 0, ended.stderr
     found = json.loads(ended.stdout.splitlines()[-1])
     assert "required checks passed" in found["text"]
+    assert "\033[K" not in found["text"], "a notebook shows no cleared line as cleared"
     first, last = (
         float(word) for word in found["text"].replace(",", "").split() if word.startswith("0.") and len(word) == 5
     )
