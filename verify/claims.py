@@ -11,6 +11,8 @@ from typing import Any, Dict, Optional
 from verify.model import Claims
 
 IMAGE_JSON = Path("/etc/gpuyard/image.json")
+PROJECT_JSON = "project.json"
+"""Beside image.json in the image of a user's project: its name, and the packages of its own lock."""
 
 
 class BadClaims(Exception):
@@ -22,12 +24,17 @@ class BadClaims(Exception):
 def load_claims(image: Optional[Path] = None) -> Claims:
     """Claims of this image; both parts are empty where their file does not exist.
 
+    In the image of a project, ``packages`` are those of both locks, and ``project`` is the project's name.
     GPUYARD_IMAGE_JSON names another file, so that a test or a derived image can say what it claims.
     """
     path = image or Path(os.environ.get("GPUYARD_IMAGE_JSON") or IMAGE_JSON)
     # By the loader, not by a path: the suite also runs out of one zip file.
     tables = json.loads(pkgutil.get_data("verify", "tables.json") or b"{}")
-    return Claims(image=_object(path), tables=tables)
+    claimed, project = _object(path), _object(path.with_name(PROJECT_JSON))
+    if project:
+        both = {**claimed.get("packages", {}), **project.get("packages", {})}
+        claimed = {**claimed, "packages": both, "project": project.get("name", "")}
+    return Claims(image=claimed, tables=tables)
 
 
 def _object(path: Path) -> Dict[str, Any]:
