@@ -25,7 +25,7 @@ def skipped(reason: str, remedy: str = "") -> Verdict:
 
 
 def inapplicable(reason: str, remedy: str = "") -> Verdict:
-    """A skip on hardware that cannot do it; required only if the check was asked for by its id."""
+    """A skip where this machine or environment has no such thing; required only if it was asked for by its id."""
     return Verdict(Status.SKIP, reason, remedy=remedy, data={"inapplicable": True})
 
 

@@ -204,3 +204,10 @@ def test_a_missing_compiler_is_named(text: str) -> None:
     verdict = judge("torch-compile", {"error": f"InductorError: {text}: (None, 'g++')\n\nlong advice"})
     assert "compiler is missing" in verdict.remedy
     assert "\n" not in verdict.observed
+
+
+def test_a_codec_that_is_not_installed_fails_no_group() -> None:
+    """verify --only libraries passes without torchcodec; only its own id asks for it."""
+    verdict = judge("torchaudio-wav", {"codec": False, "error": "ImportError: TorchCodec is required"})
+    assert verdict.status is Status.SKIP
+    assert verdict.data == {"inapplicable": True}

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional
 from verify import remedies
 from verify.checks.compute.common import EXPLAINED, attempt, unmeasured
 from verify.model import Check, Claims, Facts, Isolation, Level, Owner, Verdict
-from verify.verdicts import failed, passed, skipped
+from verify.verdicts import failed, inapplicable, passed, skipped
 
 REBUILD = "rebuild the image from its lock: gpuyard build"
 RESAMPLE_TOLERANCE = 0.01
@@ -115,7 +115,7 @@ def evaluate_wav(facts: Facts, claims: Claims) -> Verdict:
     if verdict:
         return verdict
     if facts.get("error") and facts.get("codec") is False:
-        return skipped(
+        return inapplicable(
             "torchcodec is not installed, and torchaudio reads and writes files with nothing else", WAV_REMEDY
         )
     owner = Owner.IMAGE if "torchcodec" in (claims.image.get("packages") or {}) else Owner.START
