@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import date
 
+import tomlkit
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
@@ -23,6 +24,8 @@ Offer = Mapping[Version, frozenset[str]]
 """The releases of a project with wheels for x86-64 Linux, and the Pythons (``3.12``) that each has one for."""
 Resolve = Callable[[list[str], str], Mapping[str, str]]
 """Requirements and a Python to packages and their versions."""
+NEXT_SECTION = "# ---------------------------------------------------------------- images"
+"""What follows the rows of the lines in the catalogue: a new row goes before it."""
 
 
 @dataclass(frozen=True)
@@ -118,32 +121,31 @@ def _differing(line: Line, row: Mapping[str, str | tuple[str, ...]]) -> dict[str
 
 
 def apply(text: str, found: Iterable[Proposal]) -> str:
-    """The catalogue's text with the proposals in it."""
+    """The catalogue's text with the proposals in it; everything else, comments too, stays as it was."""
+    document = tomlkit.parse(text)
+    lines = document["line"]
+    assert isinstance(lines, MutableMapping)
+    rows = ""
     for proposal in found:
-        text = _add(text, proposal) if proposal.new else _change(text, proposal)
-    return text
+        values = {key: list(value) if isinstance(value, tuple) else value for key, value in proposal.values.items()}
+        if proposal.new:
+            rows += _new_row(proposal.line, values)
+        else:
+            lines[proposal.line].update(values)
+    return tomlkit.dumps(document).replace(NEXT_SECTION, rows + NEXT_SECTION, 1)
 
 
-def _change(text: str, proposal: Proposal) -> str:
-    start = text.index(f'[line."{proposal.line}"]')
-    end = text.find("\n[", start)
-    row = text[start:end]
-    for key, value in proposal.values.items():
-        row = re.sub(rf"^{key} = .*$", f"{key} = {_toml(value)}", row, flags=re.MULTILINE)
-    return text[:start] + row + text[end:]
-
-
-def _add(text: str, proposal: Proposal) -> str:
-    lines = [f'[line."{proposal.line}"]', *(f"{key} = {_toml(value)}" for key, value in proposal.values.items())]
-    lines.insert(
-        -1, "arch_list = []  # torch._C._cuda_getArchFlags() of the wheel; drivers.bundled needs this CUDA too"
-    )
-    marker = "# ---------------------------------------------------------------- images"
-    return text.replace(marker, "\n".join(lines) + "\n\n" + marker, 1)
-
-
-def _toml(value: str | tuple[str, ...]) -> str:
-    return f'"{value}"' if isinstance(value, str) else "[" + ", ".join(f'"{part}"' for part in value) + "]"
+def _new_row(line: str, values: Mapping[str, str | list[str]]) -> str:
+    """A row whose arch list is left open: only the binary has it."""
+    row = tomlkit.table()
+    row.update(values)
+    row["arch_list"] = tomlkit.array()
+    row["arch_list"].comment("torch._C._cuda_getArchFlags() of the wheel; drivers.bundled needs this CUDA too")
+    lines = tomlkit.table(is_super_table=True)
+    lines[line] = row
+    document = tomlkit.document()
+    document["line"] = lines
+    return tomlkit.dumps(document) + "\n"
 
 
 def difference(before: str, after: str, name: str) -> str:

@@ -81,7 +81,7 @@ def test_a_new_release_is_proposed_as_a_new_row(table: Catalogue) -> None:
     assert [(proposal.line, proposal.new) for proposal in found] == [("99.1", True)]
     text = proposals.apply(TEXT, found)
     assert '[line."99.1"]\ntorch = "99.1.0"' in text
-    assert "arch_list = []  # torch._C" in text
+    assert "arch_list = [] # torch._C" in text
     assert text.index('[line."99.1"]') < text.index("[image.base]")
 
 
