@@ -20,7 +20,7 @@ def main(argv: list[str] | None = None) -> None:
         app = application([word for word in ours[:1] if word in COMMANDS] or COMMANDS)
         app(args=ours, obj=command, prog_name="gpuyard")
     except UserError as error:
-        print(f"gpuyard: {_labelled(error)}", file=sys.stderr)
+        print(f"gpuyard: error[{error.id}]: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -40,10 +40,6 @@ def refuse_stray(ours: list[str], behind: list[str]) -> None:
             "words-after-dashes",
             f"gpuyard {ours[0]} does not take a command, so nothing may follow --; found {' '.join(behind)}",
         )
-
-
-def _labelled(error: UserError) -> str:
-    return f"error[{error.id}]: {error}" if error.id else str(error)
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

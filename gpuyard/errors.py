@@ -15,9 +15,7 @@ class UserError(Exception):
     command line ends with.
     """
 
-    def __init__(self, id: str, message: str = "", exit_code: int = 1) -> None:
-        if not message:
-            id, message = "", id
+    def __init__(self, id: str, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.id = id
         self.exit_code = exit_code
@@ -26,7 +24,7 @@ class UserError(Exception):
 class UsageError(UserError):
     """A usage error: an unknown line, image, check or value (exit code 2)."""
 
-    def __init__(self, id: str, message: str = "") -> None:
+    def __init__(self, id: str, message: str) -> None:
         super().__init__(id, message, exit_code=2)
 
 

@@ -66,6 +66,16 @@ def _refusals_printed() -> list[int]:
     return [number for number, line in enumerate(text, 1) if "log.error(refusal.id, " in line]
 
 
+def test_every_refusal_and_warning_of_the_command_line_has_a_literal_id() -> None:
+    """None is made up at run time, so that all can be listed."""
+    bare = [
+        place
+        for place, call in calls()
+        if place.startswith("gpuyard/") and call.args and not isinstance(call.args[0], ast.Constant | ast.Starred)
+    ]
+    assert bare == []
+
+
 def test_no_explanation_is_left_over() -> None:
     """An id that nothing raises any more leaves the table."""
     assert set(messages.load()) - set(ids()) - IN_CLI == set()

@@ -80,7 +80,7 @@ def test_one_is_sent_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_an_engine_that_refuses_costs_nothing_but_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole image is sent at the end, and a fault is reported then."""
     store, there = Store(tmp_path), Engine(monkeypatch)
-    there.error = UserError("no space left on device")
+    there.error = UserError("engine-load-failed", "no space left on device")
     sender, (one, two) = Preloader(store, step=1), beginnings(store, 2)
     sender.offer(one)
     sender.wait()
