@@ -50,7 +50,7 @@ CASES: Tuple[Case, ...] = (
     _in("A9", "driver files baked into the image", SIMULATED, "driver-files"),
     _in("A10", "the stub library is found (34)", SIMULATED, "cuda-init", "libcuda", "loader-path"),
     _in("A11", "Fabric Manager does not run (802)", SIMULATED, "cuda-init"),
-    _in("A12", "the driver is too old; 12040 is no driver version", SIMULATED, "cuda-level"),
+    _in("A12", "the driver is too old; 12040 is not a driver version", SIMULATED, "cuda-level"),
     _in("A13", "library and kernel module differ after an upgrade", SIMULATED, "nvml", "cuda-init"),
     _in("A14", "no code for this GPU's generation", RECORDED, "gpu-arch", "arch-list", "matmul-gpu"),
     _in("A16", "three CUDA versions are mixed up", SIMULATED, "nvcc", "cuda-level", "one-torch"),

@@ -3,7 +3,7 @@
 Measures the default line's workbench three ways, each image removed before the next: a plain
 Dockerfile that does what people do today (the same base, the same locked packages by pip,
 BuildKit's default exporter), our Dockerfiles by BuildKit, and our layers straight from wheels.
-Cold means without any cache of an earlier build: the base, the wheels and the layers are made anew.
+Cold means without any cache of an earlier build: the base, the wheels and the layers are made again.
 BuildKit's caches on this machine are gone afterwards.
 Writes docs/bench-build.md with its plot. Ratios are of one run.
 """

@@ -2,7 +2,7 @@
 
 Takes every image that `gpuyard build --builder layers` made from this commit, workbench and runtime of
 each line, and publishes one after the other to an empty registry: seconds and bytes of each, the same
-again with nothing changed, and the registry's disk. Verification is no part of what is timed: the
+again with nothing changed, and the registry's disk. Verification is not timed: the
 reports are made here. Writes docs/bench-publish.md.
 """
 

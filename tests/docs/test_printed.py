@@ -15,7 +15,7 @@ ENOUGH = {of_pages: 250, of_templates: 3, of_tables: 150, of_sources: 150}
 
 
 KNOWN = {"gpuyard clean 1 --dry-run shows them": "the value stands for options, which tests of clean see"}
-"""Texts that are no commands as they stand in the code, and why."""
+"""Texts that are not commands as they stand in the code, and why."""
 
 
 def judged(words: list[str]) -> str:
@@ -104,7 +104,7 @@ def test_a_command_that_cannot_work_is_seen(text: str) -> None:
     ],
 )
 def test_commands_are_found_in_sentences(sentence: str, commands: list[str]) -> None:
-    """And words that are no commands are left alone."""
+    """Words that are not commands are left alone."""
     assert list(embedded(sentence)) == commands
 
 
@@ -113,5 +113,5 @@ def test_commands_are_found_in_sentences(sentence: str, commands: list[str]) -> 
     [("gpuyard run --her in a folder", "No such option"), ("gpuyard lock says so", ""), ("gpuyard pick GPU", "extra")],
 )
 def test_what_follows_in_a_sentence_hides_no_fault(text: str, said: str) -> None:
-    """An option or an argument that is not taken is no prose."""
+    """An option or an argument that is not accepted does not count as prose."""
     assert (said in wrong(Printed("here", text, False))) if said else not wrong(Printed("here", text, False))

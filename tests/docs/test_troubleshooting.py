@@ -10,7 +10,7 @@ from verify.engine.registry import CHECKS
 
 
 def test_the_page_is_what_is_generated() -> None:
-    """`python -m gpuyard.render.troubleshooting` writes it anew."""
+    """`python -m gpuyard.render.troubleshooting` writes it."""
     assert PAGE.read_text() == page()
 
 

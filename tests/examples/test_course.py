@@ -253,7 +253,7 @@ def files_at_most(size: int) -> Iterator[None]:
 
 
 def test_a_checkpoint_that_can_not_be_saved_leaves_the_old_one(whole: Path, tmp_path: Path) -> None:
-    """One line, no half file, and the next start goes on from the old one to the same trace."""
+    """One line, no half file, and the next start resumes from the old one and gives the same trace."""
     file = classified(tmp_path, "--epochs", "1").folder / "checkpoint.pt"
     old = file.read_bytes()
     with files_at_most(100_000), pytest.raises(ExampleError, match=r"can't save .*saved before is as it was"):

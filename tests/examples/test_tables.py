@@ -17,7 +17,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def test_titles_have_the_number_of_their_label_in_the_alphabet(tmp_path: Path) -> None:
-    """Commas in quotes, empty lines and a byte order mark are no faults."""
+    """Commas in quotes, empty lines and a byte order mark are accepted."""
     file = written(tmp_path, '\ufefflabel,title\nsport,"Late goal, great joy"\n\neconomy,Rates rise\n')
     assert tables.read_titles(file) == ([("Late goal, great joy", 1), ("Rates rise", 0)], ("economy", "sport"))
 

@@ -43,7 +43,7 @@ def as_root(run: Run, script: str, check: str, **options: Any) -> dict[str, Any]
 
 
 def test_a_limit_of_processes_is_told_with_its_number_and_its_flag(run: Run) -> None:
-    """The last process is the probe's; its thread is refused with EAGAIN, which is no old Docker."""
+    """The last process is the probe's; its thread is refused with EAGAIN, which does not mean an old Docker."""
     found = finding(run("python", "-c", FILL, pids_limit=16), "threads")
     assert (found["status"], found["owner"]) == ("fail", "container start")
     assert found["observed"] == "a thread cannot be started: EAGAIN (pids limit 16)"

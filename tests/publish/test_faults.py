@@ -226,7 +226,7 @@ def test_tls_where_plain_http_is_spoken_is_named(host: str, name: str, ordering:
 
 
 def test_a_damaged_layer_never_arrives(host: str, name: str, ordering: Ordering, source: Source) -> None:
-    """The registry refuses what is not its digest; the line says how to make it anew."""
+    """The registry refuses what is not its digest; the line says how to make it again."""
     blob = source.layout / "blobs" / "sha256" / source.layers[1]["digest"][7:]
     _ = source.facts, source.contents
     data = blob.read_bytes()

@@ -54,7 +54,7 @@ class Trace:
         return replace(self, peak_memory_bytes=0, **clock)  # type: ignore[arg-type]
 
     def as_json(self) -> Dict[str, Any]:
-        """Plain data for a report, with losses that are no numbers as None."""
+        """Plain data for a report, with losses that are not finite as None."""
         data = asdict(self)
         data["loss"] = [loss if math.isfinite(loss) else None for loss in self.loss]
         data["seconds"] = round(self.seconds, 3)

@@ -1,4 +1,4 @@
-"""Drops log lines of Jupyter's start that are no use, or that name an address other than the user's."""
+"""Drops log lines of Jupyter's start that help nobody, or that name an address other than the user's."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SHORT_RSA = f"ssh-rsa {blob(b'ssh-rsa', bytes([1, 0, 1]), bytes([0, *[255] * 128
 
 
 def test_several_keys_with_comments_and_windows_line_ends_are_taken() -> None:
-    """Blank lines, comments and carriage returns are no keys and no faults."""
+    """Blank lines, comments and carriage returns are skipped without a fault."""
     found = keys.read_lines("X", f"# mine\r\n{ED25519}\r\n\r\n{ED25519}2\n")
     assert [key.line for key in found] == [ED25519, ED25519 + "2"]
 

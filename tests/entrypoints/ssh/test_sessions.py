@@ -36,7 +36,7 @@ def test_a_secret_is_passed_on_where_its_name_was_given() -> None:
 
 @pytest.mark.parametrize("value", ["", "a=b", "two\nlines\r\n", "$(id) `id` \\ \"'", "é 漢字", "\udcff"])
 def test_every_value_comes_back_as_it_was(value: str) -> None:
-    """Line ends, quotes and bytes that are no text among them."""
+    """Including line ends, quotes and bytes that are not text."""
     assert sessions.unpack(sessions.pack({"A": value, "b": "x"})) == {b"A": os.fsencode(value), b"b": b"x"}
 
 

@@ -62,7 +62,7 @@ def test_a_user_that_must_not_be_is_refused_in_one_line(env: dict[str, str], uid
 
 
 def test_a_start_as_the_right_user_changes_nothing() -> None:
-    """Numbers that are those of this process already are no request; root may be asked for in words."""
+    """The numbers of this process request no change; root may be asked for by name."""
     assert users.target({"NB_UID": "1000", "NB_GID": "1000", "NB_USER": "trainer"}, 1000, 1000) is None
     assert users.target({"GPUYARD_ALLOW_ROOT": "yes"}, 0, 0) is None
     assert users.target({"GPUYARD_ALLOW_ROOT": "yes", "GPUYARD_UID": "0"}, 0, 0) is None

@@ -1,4 +1,4 @@
-"""What this room's tests render, and the reviewed files that `python -m tests.k8s.samples` writes anew."""
+"""What this room's tests render, and the reviewed files that `python -m tests.render.kubernetes.samples` writes."""
 
 from __future__ import annotations
 

@@ -150,5 +150,5 @@ def test_each_pod_is_one_node(kind: str) -> None:
 
 @ALL
 def test_the_reviewed_file_is_what_is_rendered(kind: str) -> None:
-    """A change shows in the file that people read; `python -m tests.k8s.samples` writes it anew."""
+    """A change shows in the file that people read; `python -m tests.render.kubernetes.samples` writes it."""
     assert (GOLDEN / f"{kind}.yaml").read_text() == manifest(*sample(kind))

@@ -1,4 +1,4 @@
-"""Stands for a training: counts, saves when it is told to end, and goes on from what it saved."""
+"""Stands for a training: counts, saves when it is told to end, and resumes from what it saved."""
 
 import pathlib
 import signal
@@ -22,4 +22,4 @@ signal.signal(signal.SIGTERM, save)
 while True:
     time.sleep(0.05)
     count += 1
-    pathlib.Path("running").touch()  # after the first count: a start from 0 would be a start anew
+    pathlib.Path("running").touch()  # after the first count: a start from 0 would be a new start

@@ -181,7 +181,7 @@ def test_the_real_probe_passes_here(check_id: str, probe: Callable[[], Facts]) -
 
 
 def test_a_disturbed_product_is_outside_the_bound() -> None:
-    """One changed element of 65536 is enough in fp32, and so is one that is no number."""
+    """One changed element of 65536 is enough in fp32, and so is one NaN."""
     torch = pytest.importorskip("torch")
     true = torch.randn(256, 256, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     for disturbance in (0.1, float("nan"), float("inf")):

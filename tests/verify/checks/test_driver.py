@@ -57,7 +57,7 @@ ALL = (
 
 @pytest.mark.parametrize("evaluate", ALL)
 def test_without_a_sign_of_a_gpu_every_driver_check_is_skipped(evaluate: Any) -> None:
-    """The baked NVIDIA_VISIBLE_DEVICES=all is no sign; the way to give a GPU is said."""
+    """The baked NVIDIA_VISIBLE_DEVICES=all is not a sign; the message says how to give a GPU."""
     verdict = evaluate(NOTHING, CLAIMS)
     assert verdict.status is Status.SKIP
     assert "--gpus all" in verdict.remedy

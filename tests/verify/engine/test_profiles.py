@@ -51,7 +51,7 @@ def test_a_sign_of_a_gpu_makes_its_checks_required(gpus: int, more: set[str]) ->
     ],
 )
 def test_a_named_profile_requires_all_it_selects(name: str, required: set[str]) -> None:
-    """Asked for by name, shared memory is no advice any more."""
+    """Asked for by name, shared memory is required."""
     assert plan(name).required == required == set(ids(plan(name)))
 
 

@@ -82,7 +82,7 @@ def test_an_evaluation_that_stumbles_is_unknown() -> None:
 
 
 def test_a_probe_that_exits_is_unknown() -> None:
-    """A library that ends the process is no answer."""
+    """A library that ends the process gives no answer."""
     finding = run_one(fake("a", lambda: os._exit(7), isolation=CHILD))
     assert "ended with code 7" in finding.verdict.observed
 

@@ -53,7 +53,7 @@ def test_kills_are_read_under_v1_from_a_containers_root(tmp_path: Path, own: str
     ],
 )
 def test_a_group_without_kills_passes(facts: dict[str, Any], words: str) -> None:
-    """Reaching the limit is no fault: the page cache does."""
+    """Reaching the limit is not a fault: the page cache reaches it too."""
     verdict = evaluate_memory_kills(facts, CLAIMS)
     assert verdict.status is Status.PASS
     assert words in verdict.observed
