@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpuyard.catalogue.product import find_product
-
 WITHOUT = ("train", "compile", "distributed", "shm-dataloader")
 """Groups that the limit of four imports leaves out: training, compilers, several ranks, DataLoader workers."""
 GB = 1 << 30
@@ -115,7 +113,9 @@ def measure(verify: list[str]) -> int:
 
 def in_container() -> int:
     """The same in a container of the default image, with the recommended shared memory."""
+    # Not at the top: --here runs in the container, where there is no gpuyard.
     from gpuyard.catalogue import table
+    from gpuyard.catalogue.product import find_product
     from gpuyard.image import build
 
     wanted = find_product(table.load(), None)
