@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.bench import verify as bench
 from tests.bench.verify import WITHOUT, seconds, small
 from tests.verify.suite import verify
 from verify.engine.registry import CHECKS
@@ -25,3 +28,10 @@ def test_words_that_fail_have_no_time() -> None:
     assert seconds(sys.executable, "-c", "", runs=1) > 0
     with pytest.raises(SystemExit, match="exit code 3"):
         seconds(sys.executable, "-c", "raise SystemExit(3)", runs=1)
+
+
+def test_it_imports_nothing_of_the_host_where_it_measures() -> None:
+    """The file is mounted into a container, which has no gpuyard."""
+    tree = ast.parse(Path(str(bench.__file__)).read_text())
+    imported = {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
+    assert not [module for module in imported if module.startswith(("gpuyard", "tests"))]
