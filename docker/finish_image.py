@@ -86,6 +86,8 @@ def finish_workplace() -> None:
     labconfig = Path("/etc/jupyter/labconfig/page_config.json")
     labconfig.parent.mkdir(parents=True, exist_ok=True)
     labconfig.write_text('{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}\n')
+    # A second server, typed into a running container, would quietly take the next port, which is not published.
+    Path("/etc/jupyter/jupyter_server_config.json").write_text('{"ServerApp": {"port_retries": 0}}\n')
     write_fonts(FONT, Path("/usr/local/share/fonts/gpuyard"))
     # The image's variable MATPLOTLIBRC points here.
     (CLAIMS / "matplotlibrc").write_text(f"font.family: sans-serif, {RENAMED}\n")

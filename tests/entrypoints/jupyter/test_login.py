@@ -103,3 +103,13 @@ def test_jupyter_listens_on_ipv4_and_ipv6(run_container: Any, command: list[str]
             open_ports = [line.split()[1] for line in lines[1:] if line.split()[3] == "0A"]
             every = "0" * (8 if table == "tcp" else 32)
             assert f"{every}:22B8" in open_ports
+
+
+def test_a_second_server_does_not_take_an_unpublished_port(run_container: Any) -> None:
+    """`jupyter lab` typed where one runs ends with the port that is taken."""
+    with run_container(None) as container:
+        healthy(container)
+        ended = container.exec_run(["timeout", "60", "jupyter", "lab", "--no-browser"])
+        assert ended.exit_code not in (0, 124)
+        assert b"8888" in ended.output
+        assert b"8889" not in ended.output
