@@ -135,7 +135,9 @@ def test_no_user_swaps_torch(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"user": "4321:4321"}, {"read_only": True}])
 def test_screen_works_for_every_user(run: Run, options: dict[str, Any]) -> None:
     """Its sockets lie where any user may make some, or, where nothing can be written, in the start's own folder."""
-    script = "screen -dmS work sleep 60; screen -ls | grep -o '[0-9]*.work'; screen -S work -X quit"
+    # screen returns before its socket is there.
+    wait = "for n in $(seq 50); do screen -ls | grep -o '[0-9]*.work' && break; sleep 0.1; done"
+    script = f"screen -dmS work sleep 60; {wait}; screen -S work -X quit"
     ended = run("sh", "-c", script, **options)
     assert ended.stdout.strip().endswith(".work"), ended.stdout + ended.stderr
 

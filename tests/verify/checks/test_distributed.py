@@ -182,7 +182,8 @@ def test_an_interface_that_does_not_exist_is_named() -> None:
     found = {f["check"]: f for f in json.loads(ended.stdout)["findings"]}
     assert ended.returncode == 1
     assert "matches none of" in found["interface"]["observed"]
-    assert "GLOO_SOCKET_IFNAME=nope7 names no interface" in found["gloo-two-ranks"]["remedy"]
+    assert found["gloo-two-ranks"]["data"]["caused_by"] == "interface"
+    assert found["gloo-two-ranks"]["remedy"] == found["interface"]["remedy"]
 
 
 @pytest.mark.parametrize(

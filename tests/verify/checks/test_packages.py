@@ -150,3 +150,12 @@ def test_an_install_leaves_a_later_time_than_the_image(tmp_path: Path, monkeypat
     assert packages.installed_later(found, Claims({"packages": {"numpy": "2.5"}}, {})) == {
         "mine": "mine==1.0 was added"
     }
+
+
+def test_a_cpu_build_of_the_locked_release_is_a_swap() -> None:
+    """The index serves the CUDA build without a local version; ``+cpu`` is another build of the same release."""
+    claims = Claims({**LOCK.image, "versions": {"torch": "2.0+cu998"}}, {})
+    assert packages.evaluate_lock(facts(), claims).status is Status.PASS
+    verdict = packages.evaluate_lock(facts(torch="2.0+cpu"), claims)
+    assert (verdict.status, verdict.owner) == (Status.FAIL, Owner.START)
+    assert "torch==2.0" in verdict.remedy

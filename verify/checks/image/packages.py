@@ -40,8 +40,16 @@ def installed_later(facts: Facts, claims: Claims) -> Dict[str, str]:
 
 
 def locked_versions(claims: Claims) -> Dict[str, str]:
-    """The image's lock, by normalised name."""
-    return {normalised(name): str(version) for name, version in (claims.image.get("packages") or {}).items()}
+    """The image's lock, by normalised name; torch and its siblings with the local version that the image claims.
+
+    The index serves the CUDA build without a local version, so the lock alone could not tell it from ``+cpu``.
+    """
+    lock = {normalised(name): str(version) for name, version in (claims.image.get("packages") or {}).items()}
+    for name in TRIO:
+        claimed = claimed_version(claims, name)
+        if name in lock and versions.same(claimed, lock[name]):
+            lock[name] = claimed
+    return lock
 
 
 def differing(facts: Facts, claims: Claims) -> Dict[str, str]:
