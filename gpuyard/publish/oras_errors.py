@@ -49,7 +49,7 @@ PERMANENT = (
     ),
     (
         r"no such host|lookup .* on ",
-        UserError("registry-unknown-host", "{host} is not known to the name service. Check the name in --registry"),
+        UserError("registry-unknown-host", "{host} is not known to the name service. Check the registry's name"),
     ),
     (
         r"digest invalid|DIGEST_INVALID|mismatch digest|mismatched digest|with Body length|tar\+\w+: not found",
