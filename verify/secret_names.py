@@ -1,7 +1,7 @@
 """Which environment variables hold a secret: the one definition, for the host, the image's start and the suite.
 
-``entrypoints/gpuyard_start/secret_names.py`` is a copy of this file, because a container's start must not depend on
-the suite; a test asserts that the two are equal.
+``entrypoints/gpuyard_start/secret_names.py`` is a link to this file: in the image it is a file of its own, because a
+container's start must not depend on the suite.
 """
 
 from __future__ import annotations
