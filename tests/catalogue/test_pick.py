@@ -12,6 +12,7 @@ from gpuyard import paths
 from gpuyard.catalogue.gpus import capabilities
 from gpuyard.catalogue.pick import Answer, Driver, answers, best
 from gpuyard.catalogue.table import Catalogue
+from gpuyard.cli import main
 from gpuyard.render import markdown
 from tests.refusals import refused
 
@@ -111,3 +112,16 @@ def test_the_support_page_shows_the_catalogues_drivers(table: Catalogue) -> None
     """docs/support.md is what `gpuyard page` writes today."""
     page = (paths.ROOT / "docs" / "support.md").read_text()
     assert markdown.between(page, "gpus", markdown.drivers_and_gpus(table)) == page
+
+
+@pytest.mark.parametrize(("image", "code"), [("devel", 0), ("cuda", 1), ("base", 1)])
+def test_only_images_that_a_line_has_are_offered(
+    image: str, code: int, capsys: pytest.CaptureFixture[str], table: Catalogue
+) -> None:
+    """A tag that cannot be built is never the answer."""
+    with pytest.raises(SystemExit) as ended:
+        main(["pick", "--image", image, "--gpu", "9.0"])
+    assert int(ended.value.code or 0) == code
+    said = capsys.readouterr().out
+    taken = [line.removeprefix("take ") for line in said.splitlines() if line.startswith("take ")]
+    assert taken == [table.tag(line, image) for line in table.line if image in table.images_of(line)][:1]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuyard import paths
 from gpuyard.cli import main
 from tests.images.index import wheel
 from tests.project.conftest import Make
@@ -57,3 +58,14 @@ def test_options_of_the_other_kind_are_refused(make: Make, capsys: pytest.Captur
         assert f"error[project-option]: {words[1]}" in capsys.readouterr().err
     assert typed(str(tmp_path)) == 1
     assert "error[project-missing]" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_a_project_never_locks_every_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The checkout's own locks are not touched from somewhere else."""
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in paths.LOCKS.iterdir()}
+    assert typed() == 1
+    assert "error[project-missing]" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in paths.LOCKS.iterdir()} == before

@@ -88,7 +88,7 @@ def _refuse_line_options(context: typer.Context) -> None:
     for name, option in (("image", "--image"), ("os", "--os"), ("builder", "--builder")):
         source = context.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":
-            raise UsageError("project-option", f"{option} belongs to a line; for a project set it in [tool.gpuyard]")
+            raise UsageError("project-option", f"{option} belongs to a line; a project sets line and image in its file")
 
 
 def _say_layout(folder: Path, made: Image) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gpuyard import paths
 from gpuyard.catalogue import table
 from gpuyard.catalogue.lock import LockSet
 from gpuyard.catalogue.table import Catalogue
@@ -54,6 +56,12 @@ def lock(
         _lock_project(project, check, upgrade, upgrade_package, which_line)
         return
     _refuse(ours, "belongs to a project; run it in its folder, or name the folder: gpuyard lock DIR")
+    if line is None and not Path.cwd().is_relative_to(paths.ROOT):
+        raise UserError(
+            "project-missing",
+            f"{Path.cwd()} is not a project: write an empty {definition.OWN_FILE} into it, or name a line: "
+            f"gpuyard lock {catalogue.default_line}",
+        )
     refuse_without_effect(["--devel"] if devel and (check or outdated) else [], "where nothing is locked")
     behind: list[str] = []
     names = list(catalogue.line) if line is None else [catalogue.find_line(line)]

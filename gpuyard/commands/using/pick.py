@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -34,7 +34,10 @@ def pick(
         print(markdown.drivers_and_gpus(catalogue))
         return
     wanted = [cc for name in gpu or () for cc in capabilities(catalogue, name)]
-    found = answers(catalogue, Driver.parse(driver) if driver else None, wanted)
+    found = [
+        answer if image in catalogue.images_of(answer.line) else _without(answer, image)
+        for answer in answers(catalogue, Driver.parse(driver) if driver else None, wanted)
+    ]
     chosen = best(catalogue, found)
     if as_json:
         tag = catalogue.tag(chosen.line, image) if chosen else None
@@ -45,11 +48,16 @@ def pick(
         raise UserError("line-unfit", f"no line fits: {'; '.join(f'v{a.line} {a.reason}' for a in found)}")
 
 
+def _without(answer: Answer, image: str) -> Answer:
+    return replace(answer, runs=False, complete=False, reason=f"has no image {image}")
+
+
 def _show(catalogue: Catalogue, found: list[Answer], chosen: Answer | None, image: str) -> None:
     shown = Table("tag", "runs", "why", box=box.SIMPLE_HEAD)
     for answer in found:
         runs = ("yes" if answer.complete else "yes, without PTX") if answer.runs else "no"
-        shown.add_row(catalogue.tag(answer.line, image), runs, answer.reason)
+        there = image in catalogue.images_of(answer.line)
+        shown.add_row(catalogue.tag(answer.line, image) if there else f"v{answer.line}", runs, answer.reason)
     Console(soft_wrap=True).print(shown)
     if chosen:
         print(f"take {catalogue.tag(chosen.line, image)}")

@@ -234,7 +234,7 @@ def refuse(client: docker.DockerClient, wanted: Product, start: Start, here: str
     if start.name and client.containers.list(all=True, filters={"name": f"^/{start.name}$"}):
         raise UserError(
             "container-name-taken",
-            f"a container named {start.name!r} exists: choose another --name, or docker rm {start.name}",
+            f"a container named {start.name!r} exists: choose another --name, or docker rm -f {start.name}",
         )
     if is_local(client):
         check_ports(start.ports, holders(client), OPTIONS)
