@@ -56,7 +56,7 @@ def lock(
         _lock_project(project, check, upgrade, upgrade_package, which_line)
         return
     _refuse(ours, "belongs to a project; run it in its folder, or name the folder: gpuyard lock DIR")
-    if line is None and not Path.cwd().is_relative_to(paths.ROOT):
+    if line is None and not (check or outdated) and not Path.cwd().is_relative_to(paths.ROOT):
         raise UserError(
             "project-missing",
             f"{Path.cwd()} is not a project: write an empty {definition.OWN_FILE} into it, or name a line: "
