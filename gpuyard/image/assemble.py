@@ -47,11 +47,17 @@ Offer = Callable[[oci.Image], None]
 
 def assemble(product: Product, revision: str, store: Store, options: Options, offer: Offer | None = None) -> oci.Image:
     """The image as blobs in the store, the base and every layer made or found there. Raises UserError."""
+    stage, making = begin(product, store, options, offer)
+    layers, _ = make_layers(product, stage, making)
+    return compose(product, revision, store, making.below, layers)
+
+
+def begin(product: Product, store: Store, options: Options, offer: Offer | None = None) -> tuple[Path, Making]:
+    """The base, made or found, and our own files laid out: what the layers on it are made from. Raises UserError."""
     below = base_beside_fetching(product, store, options)
     stage = paths.BUILD / f"{product.line}-{product.image}"
     buildkit.stage(product, stage)
-    layers, _ = make_layers(product, stage, Making(product, store, below, options, offer))
-    return compose(product, revision, store, below, layers)
+    return stage, Making(product, store, below, options, offer)
 
 
 def recall(product: Product, revision: str, store: Store) -> oci.Image:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpuyard import paths
 from gpuyard.catalogue import claims
 from gpuyard.engine import daemon
 from gpuyard.errors import UserError
 from gpuyard.image import build as building
-from gpuyard.image import buildkit, load, oci, sizes
-from gpuyard.image.assemble import Making, Options, base_beside_fetching, compose, make_layers
+from gpuyard.image import load, oci, sizes
+from gpuyard.image.assemble import Options, begin, compose, make_layers
 from gpuyard.image.build import Built
 from gpuyard.layers import cached, project
 from gpuyard.layers.model import Layer, Target, refuse_conflicts
@@ -68,10 +67,8 @@ def to_layout(wanted: Project, options: Options, folder: Path, store: Store | No
 def assemble(wanted: Project, entries: list[Entry], store: Store, options: Options) -> oci.Image:
     """The project's image as blobs in the store. Its lower layers are those of the line's image, in their order."""
     product = wanted.product
-    below = base_beside_fetching(product, store, options)
-    stage = paths.BUILD / f"{product.line}-{product.image}"
-    buildkit.stage(product, stage)
-    making = Making(product, store, below, options)
+    stage, making = begin(product, store, options)
+    below = making.below
     theirs, wheels = make_layers(product, stage, making, [read(wanted.lock)])
     layers = [*theirs, *wheels, files_layer(wanted, entries, making.target, store)]
     refuse_conflicts(layers)
